@@ -11,7 +11,7 @@ endif()
 
 function(vramtrack_warnings target)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-qual -Wformat=2 -Wundef -Werror)
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-qual -Wformat=2 -Wundef -Wno-missing-field-initializers -Werror)
   # C has no non-virtual destructors to warn about.
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
