@@ -1,0 +1,27 @@
+# Where the scripts keep things. Sourced, not run.
+vramtrack_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+vramtrack_cache=${VRAMTRACK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vramtrack}
+vramtrack_build=$vramtrack_root/build/release
+vramtrack_install=$vramtrack_root/build/install
+
+# The newest Python that the wheels in requirements.txt are known to run on.
+vramtrack_base_python=${VRAMTRACK_BASE_PYTHON:-}
+if [[ -z $vramtrack_base_python ]]; then
+  for candidate in python3.11 python3.12 python3.13 python3; do
+    if command -v "$candidate" >/dev/null && "$candidate" -m venv --help >/dev/null 2>&1; then
+      vramtrack_base_python=$(command -v "$candidate")
+      break
+    fi
+  done
+fi
+
+vramtrack_cuda12_version=12.8.90
+vramtrack_cuda12_nvcc_version=12.8.93
+vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version
+
+# The environment's key: what it holds, and the Python that holds it.
+vramtrack_env_key=$({
+  cat "$vramtrack_root/scripts/requirements.txt"
+  "${vramtrack_base_python:-python3}" --version 2>/dev/null || echo none
+} | sha256sum | cut -c1-12)
+vramtrack_env=$vramtrack_cache/python-$vramtrack_env_key
