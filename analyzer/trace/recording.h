@@ -70,6 +70,15 @@ struct DeviceInfo {
   uint64_t total_bytes = 0;  // 0 unknown
 };
 
+// What the reader found of the file itself. All zero but `chunks` for an undamaged one.
+struct Integrity {
+  uint64_t chunks = 0;            // that hold events or definitions
+  uint64_t duplicate_chunks = 0;  // written twice by a kill; counted once
+  uint64_t corrupt_chunks = 0;    // checksum or records are wrong: their events are lost
+  uint64_t corrupt_bytes = 0;     // skipped between frames
+  uint64_t truncated_bytes = 0;   // at the end: a frame that was being written
+};
+
 struct RecordingInfo {
   enum class Source { trace, snapshot };
   Source source = Source::trace;
@@ -85,6 +94,7 @@ struct RecordingInfo {
   std::string allocator_settings;  // PYTORCH_ALLOC_CONF as it was in force
   std::vector<DeviceInfo> devices;
   uint64_t dropped_events = 0;
+  Integrity integrity;
   // Everything else the header or the snapshot said: rank variables, versions, settings.
   std::vector<std::pair<std::string, std::string>> metadata;
   // What the reader must be told: "the ring buffer lost its beginning", "symbols are missing" ...

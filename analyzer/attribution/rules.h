@@ -1,0 +1,41 @@
+// The table of rules. Each rule looks at one block and either says what it is or passes; the first
+// that speaks wins, so the order of the table is the order of precedence.
+//
+// To add a rule: write a function in the file of its evidence (label_rules.cpp, ledger_rules.cpp,
+// ...), add one entry to the table in rules.cpp and one test in tests/attribution/.
+#ifndef VRAMTRACK_ANALYZER_ATTRIBUTION_RULES_H
+#define VRAMTRACK_ANALYZER_ATTRIBUTION_RULES_H
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "attribution/verdict.h"
+#include "replay/state.h"
+#include "replay/timeline.h"
+
+namespace vramtrack {
+
+// All that a rule may look at besides the block. What is costly to know is computed once per moment
+// or per stack and kept here.
+struct Scene {
+  const Recording& recording;
+  const Timeline& timeline;
+  const MemoryState& state;
+
+  [[nodiscard]] const Definitions& definitions() const { return recording.definitions(); }
+};
+
+struct Rule {
+  std::string_view name;
+  std::optional<Verdict> (*judge)(const Block& block, const Scene& scene);
+};
+
+std::span<const Rule> rules();
+
+// The verdict of the first rule that speaks, else `other` with confidence 0.
+Verdict judge(const Block& block, const Scene& scene);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_ATTRIBUTION_RULES_H
