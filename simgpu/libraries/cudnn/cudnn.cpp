@@ -1,0 +1,111 @@
+// cuDNN for the simulated GPU: the handle and the graph API (convolutions and attention in
+// PyTorch), which plans and runs nothing. The older descriptor functions (recurrent networks, CTC)
+// are stubs.
+#include <cstdlib>
+#include <cstring>
+
+#include "common/entry.h"
+#include "cudnn/descriptor.h"
+
+namespace {
+
+using simgpu::CudnnDescriptor;
+
+struct Handle {
+  void* stream;
+};
+
+constexpr int kVersion = 92600;  // PyTorch refuses a cuDNN older than the one it was compiled for
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) std::size_t cudnnGetVersion() {
+  return kVersion;
+}
+extern "C" __attribute__((visibility("default"))) std::size_t cudnnGetCudartVersion() {
+  return 13000;
+}
+
+ENTRY(cudnnGetProperty)(int property, int* value) {
+  if (!value || property < 0 || property > 2) return simgpu::kCudnnBadParam;
+  const int parts[] = {kVersion / 10000, kVersion / 100 % 100, kVersion % 100};
+  *value = parts[property];
+  return simgpu::kCudnnSuccess;
+}
+
+ENTRY(cudnnCreate)(Handle** handle) {
+  if (!handle) return simgpu::kCudnnBadParamNullPointer;
+  *handle = static_cast<Handle*>(std::calloc(1, sizeof(Handle)));
+  return *handle ? simgpu::kCudnnSuccess : simgpu::kCudnnAllocationFailed;
+}
+
+ENTRY(cudnnDestroy)(Handle* handle) {
+  std::free(handle);
+  return simgpu::kCudnnSuccess;
+}
+
+ENTRY(cudnnSetStream)(Handle* handle, void* stream) {
+  if (!handle) return simgpu::kCudnnBadParamNullPointer;
+  handle->stream = stream;
+  return simgpu::kCudnnSuccess;
+}
+
+ENTRY(cudnnGetStream)(Handle* handle, void** stream) {
+  if (!handle || !stream) return simgpu::kCudnnBadParamNullPointer;
+  *stream = handle->stream;
+  return simgpu::kCudnnSuccess;
+}
+
+TEXT_ENTRY(cudnnGetErrorString)(int status) {
+  switch (status) {
+    case simgpu::kCudnnSuccess:
+      return "CUDNN_STATUS_SUCCESS";
+    case simgpu::kCudnnNotSupported:
+      return "CUDNN_STATUS_NOT_SUPPORTED (not simulated)";
+    case simgpu::kCudnnAllocationFailed:
+      return "CUDNN_STATUS_ALLOCATION_FAILED";
+    default:
+      return "CUDNN_STATUS_BAD_PARAM";
+  }
+}
+
+extern "C" __attribute__((visibility("default"))) void cudnnGetLastErrorString(char* message,
+                                                                               std::size_t size) {
+  if (message && size) *message = '\0';
+}
+
+ENTRY(cudnnBackendCreateDescriptor)(int kind, CudnnDescriptor** descriptor) {
+  if (!descriptor) return simgpu::kCudnnBadParamNullPointer;
+  *descriptor = CudnnDescriptor::create(kind);
+  return *descriptor ? simgpu::kCudnnSuccess : simgpu::kCudnnAllocationFailed;
+}
+
+ENTRY(cudnnBackendDestroyDescriptor)(CudnnDescriptor* descriptor) {
+  CudnnDescriptor::destroy(descriptor);
+  return simgpu::kCudnnSuccess;
+}
+
+ENTRY(cudnnBackendInitialize)(CudnnDescriptor* descriptor) {
+  return descriptor ? simgpu::kCudnnSuccess : simgpu::kCudnnBadParamNullPointer;
+}
+
+ENTRY(cudnnBackendFinalize)(CudnnDescriptor* descriptor) {
+  return descriptor ? simgpu::kCudnnSuccess : simgpu::kCudnnBadParamNullPointer;
+}
+
+ENTRY(cudnnBackendSetAttribute)
+(CudnnDescriptor* descriptor, int attribute, int type, std::int64_t count, const void* elements) {
+  if (!descriptor) return simgpu::kCudnnBadParamNullPointer;
+  return descriptor->set(attribute, type, count, elements);
+}
+
+ENTRY(cudnnBackendGetAttribute)
+(const CudnnDescriptor* descriptor, int attribute, int type, std::int64_t requested,
+ std::int64_t* count, void* elements) {
+  if (!descriptor) return simgpu::kCudnnBadParamNullPointer;
+  return descriptor->get(attribute, type, requested, count, elements);
+}
+
+ENTRY(cudnnBackendExecute)(Handle* handle, CudnnDescriptor* plan, CudnnDescriptor* pack) {
+  return handle && plan && pack ? simgpu::kCudnnSuccess : simgpu::kCudnnBadParamNullPointer;
+}
