@@ -1,0 +1,266 @@
+#include "diagnosis/leaks/leak_finder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "attribution/call_site.h"
+
+namespace vramtrack {
+namespace {
+
+// Fewer samples than this cannot carry a test: with 8 of them the smallest possible p-value is
+// 0.0005.
+constexpr size_t kFewestSamples = 8;
+constexpr double kFalseDiscoveryRate = 0.01;
+// Below one block of the smallest size in ten steps nobody will ever run out of memory.
+constexpr double kLeastBytesPerSample = 51.2;
+// Most of what is live was made lately: replaced, not kept.
+constexpr double kReplaced = 0.9;
+
+size_t warm_up_of(size_t samples) {
+  return std::max<size_t>(2, samples / 10);
+}
+
+std::vector<double> after_warm_up(const std::vector<double>& series) {
+  const size_t skip = std::min(warm_up_of(series.size()), series.size());
+  return {series.begin() + static_cast<std::ptrdiff_t>(skip), series.end()};
+}
+
+// Series that belong together under one line of the user's code.
+struct Site {
+  std::string name;
+  int16_t device = -1;
+  Memory memory = Memory::none;
+  std::vector<const StackSeries*> members;
+  std::vector<double> bytes;
+  std::vector<double> blocks;
+  double young_share = 0;  // weighted by live blocks
+};
+
+std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definitions) {
+  std::map<std::tuple<std::string, int16_t, Memory>, Site> by_name;
+  for (const StackSeries& stack : series.stacks) {
+    const std::string name = call_site(definitions, stack.stack);
+    Site& site = by_name[{name, stack.device, stack.memory}];
+    if (site.members.empty()) {
+      site.name = name;
+      site.device = stack.device;
+      site.memory = stack.memory;
+      site.bytes.assign(series.samples(), 0);
+      site.blocks.assign(series.samples(), 0);
+    }
+    site.members.push_back(&stack);
+    for (size_t i = 0; i < series.samples(); ++i) {
+      site.bytes[i] += stack.bytes[i];
+      site.blocks[i] += stack.blocks[i];
+    }
+    site.young_share += stack.young_share * stack.blocks.back();
+  }
+  std::vector<Site> sites;
+  for (auto& [key, site] : by_name) {
+    if (site.blocks.back() > 0) site.young_share /= site.blocks.back();
+    sites.push_back(std::move(site));
+  }
+  return sites;
+}
+
+double rise_of(const std::vector<double>& series) {
+  return series.empty() ? 0 : series.back() - series.front();
+}
+
+// The sample after which the series never returned to what it was there, give or take: where the
+// growth began.
+size_t start_of_growth(const std::vector<double>& series) {
+  const double end = series.back();
+  size_t start = series.size() - 1;
+  double floor_after = end;
+  for (size_t i = series.size(); i-- > 0;) {
+    floor_after = std::min(floor_after, series[i]);
+    if (series[i] <= floor_after && series[i] < end) start = i;
+    if (series[i] > floor_after + 0.1 * (end - floor_after) && floor_after < end) break;
+  }
+  return start;
+}
+
+uint64_t step_at(const LiveSeries& series, size_t sample) {
+  return series.by_step && sample < series.steps.size() ? series.steps[sample] : sample;
+}
+
+void fill_rates(LeakFinding& finding, const LiveSeries& series) {
+  finding.bytes_per_step = finding.trend.slope / series.steps_per_sample;
+  finding.bytes_per_step_low = finding.trend.slope_low / series.steps_per_sample;
+  finding.bytes_per_step_high = finding.trend.slope_high / series.steps_per_sample;
+}
+
+void fill_time_to_oom(LeakFinding& finding, const Recording& recording, const LiveSeries& series) {
+  for (const DeviceInfo& device : recording.info().devices) {
+    const auto used = series.in_use.find(finding.device);
+    if (device.ordinal != finding.device || device.total_bytes == 0 ||
+        used == series.in_use.end() || finding.bytes_per_step <= 0)
+      continue;
+    const double room = static_cast<double>(device.total_bytes) - used->second.back();
+    finding.steps_to_oom = std::max(room, 0.0) / finding.bytes_per_step;
+  }
+}
+
+LeakFinding describe(const Site& site, const Trend& trend, const LiveSeries& series,
+                     const Recording& recording) {
+  LeakFinding finding;
+  finding.kind = site.young_share >= kReplaced ? LeakFinding::Kind::growing_buffer
+                 : site.memory == Memory::pinned || site.memory == Memory::registered
+                     ? LeakFinding::Kind::host_pinned_growth
+                     : LeakFinding::Kind::live_growth;
+  finding.device = site.device;
+  finding.memory = site.memory;
+  finding.site = site.name;
+  finding.trend = trend;
+  fill_rates(finding, series);
+  std::vector<const StackSeries*> members = site.members;
+  std::stable_sort(members.begin(), members.end(), [](const StackSeries* a, const StackSeries* b) {
+    return rise_of(a->bytes) > rise_of(b->bytes);
+  });
+  for (const StackSeries* member : members) finding.stacks.push_back(member->stack);
+  finding.live_bytes = site.bytes.back();
+  finding.live_blocks = site.blocks.back();
+  const size_t start = start_of_growth(site.bytes);
+  finding.first_step = step_at(series, start);
+  finding.grown_bytes = site.bytes.back() - site.bytes[start];
+  finding.confidence = std::clamp(1.0 - trend.p_value, 0.0, 1.0) * std::fabs(trend.tau);
+  finding.why = fmt::format(
+      "rises in {:.0f} % of all pairs of {} after the warm-up (p = {:.1g}), and is still rising",
+      100 * (1 + trend.tau) / 2, series.by_step ? "steps" : "samples", trend.p_value);
+  if (finding.kind == LeakFinding::Kind::growing_buffer)
+    finding.why += "; but what is live was made lately: it is replaced by larger memory, not kept";
+  fill_time_to_oom(finding, recording, series);
+  return finding;
+}
+
+// Growth of what is reserved without growth of what is allocated: not a leak of the program.
+std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& series,
+                                            const Recording& recording) {
+  const std::vector<double> reserved = after_warm_up(series.reserved.at(device));
+  const std::vector<double> allocated = after_warm_up(series.allocated.at(device));
+  const Trend trend = measure_trend(reserved);
+  if (trend.p_value > kFalseDiscoveryRate || trend.slope_low < kLeastBytesPerSample ||
+      has_levelled_off(reserved))
+    return std::nullopt;
+  const double explained = rise_of(allocated) / std::max(rise_of(reserved), 1.0);
+  if (explained > 0.5) return std::nullopt;
+  LeakFinding finding;
+  finding.kind = LeakFinding::Kind::fragmentation;
+  finding.device = device;
+  finding.memory = Memory::device;
+  finding.trend = trend;
+  fill_rates(finding, series);
+  finding.grown_bytes = rise_of(reserved);
+  finding.live_bytes = reserved.back() - allocated.back();
+  finding.first_step = step_at(series, start_of_growth(series.reserved.at(device)));
+  finding.confidence = (1 - trend.p_value) * (1 - std::clamp(explained, 0.0, 1.0));
+  finding.why = fmt::format(
+      "reserved memory rises (p = {:.1g}) while allocated memory explains {:.0f} % of it",
+      trend.p_value, 100 * std::max(explained, 0.0));
+  fill_time_to_oom(finding, recording, series);
+  return finding;
+}
+
+std::string known_good(const Recording& recording, const Block& block) {
+  for (const FrameId id : recording.definitions().stack(block.stack)) {
+    const std::string& name = recording.definitions().frame(id).function;
+    if (name.find("Workspace") != std::string::npos ||
+        name.find("cublasCreate") != std::string::npos)
+      return "workspace of a library";
+    if (name.find("cudnn") != std::string::npos) return "cuDNN";
+    if (name.find("nccl") != std::string::npos) return "NCCL";
+  }
+  // PyTorch's default cuBLAS workspace: 4 MiB and 128 KiB, rounded; the first matmul makes it.
+  if (block.size == 8'519'680) return "cuBLAS workspace";
+  return {};
+}
+
+std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& timeline) {
+  std::map<std::tuple<std::string, int16_t, std::string>, NeverFreed> by_site;
+  const MemoryState state = state_at(recording, timeline.end);
+  for (const auto& [device, unused] : timeline.devices) {
+    state.for_each_live(device, [&, ordinal = device](const Block& block) {
+      const std::string site = call_site(recording.definitions(), block.stack);
+      const std::string good = known_good(recording, block);
+      NeverFreed& entry = by_site[{site, ordinal, good}];
+      entry.site = site;
+      entry.stack = block.stack;
+      entry.device = ordinal;
+      entry.known_good = good;
+      entry.bytes += block.size;
+      ++entry.blocks;
+    });
+  }
+  std::vector<NeverFreed> entries;
+  for (auto& [key, entry] : by_site) entries.push_back(std::move(entry));
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const NeverFreed& a, const NeverFreed& b) { return a.bytes > b.bytes; });
+  return entries;
+}
+
+}  // namespace
+
+std::string_view name_of(LeakFinding::Kind kind) {
+  switch (kind) {
+    case LeakFinding::Kind::live_growth:
+      return "live growth";
+    case LeakFinding::Kind::growing_buffer:
+      return "growing buffer";
+    case LeakFinding::Kind::fragmentation:
+      return "fragmentation";
+    case LeakFinding::Kind::host_pinned_growth:
+      return "host pinned growth";
+  }
+  return "unknown";
+}
+
+LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
+  LeakReport report;
+  const LiveSeries series = sample_live_bytes(recording, timeline);
+  report.by_step = series.by_step;
+  report.samples = series.samples();
+  report.steps = timeline.steps.size();
+  report.never_freed = never_freed(recording, timeline);
+  if (series.samples() < kFewestSamples) {
+    report.notes.push_back(fmt::format(
+        "{} samples are too few to tell growth from chance; at least {} steps are needed",
+        series.samples(), kFewestSamples + warm_up_of(kFewestSamples)));
+    return report;
+  }
+  report.warm_up_samples = warm_up_of(series.samples());
+
+  const std::vector<Site> sites = sites_of(series, recording.definitions());
+  report.stacks_tested = series.stacks.size();
+  std::vector<Trend> trends;
+  std::vector<double> p_values;
+  for (const Site& site : sites) {
+    trends.push_back(measure_trend(after_warm_up(site.bytes)));
+    p_values.push_back(trends.back().p_value);
+  }
+  const std::vector<bool> significant = discoveries(p_values, kFalseDiscoveryRate);
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const std::vector<double> settled = after_warm_up(sites[i].bytes);
+    if (!significant[i] || trends[i].slope_low < kLeastBytesPerSample || has_levelled_off(settled))
+      continue;
+    LeakFinding finding = describe(sites[i], trends[i], series, recording);
+    (finding.kind == LeakFinding::Kind::growing_buffer ? report.not_leaks : report.findings)
+        .push_back(std::move(finding));
+  }
+  for (const auto& [device, unused] : series.reserved)
+    if (auto finding = fragmentation_on(device, series, recording))
+      report.findings.push_back(std::move(*finding));
+  const auto faster = [](const LeakFinding& a, const LeakFinding& b) {
+    return a.bytes_per_step > b.bytes_per_step;
+  };
+  std::stable_sort(report.findings.begin(), report.findings.end(), faster);
+  std::stable_sort(report.not_leaks.begin(), report.not_leaks.end(), faster);
+  return report;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,166 @@
+#include "diagnosis/leaks/live_series.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+namespace vramtrack {
+namespace {
+
+// Sequence numbers after which to sample, and the steps that end there.
+struct Plan {
+  std::vector<uint64_t> sequences;
+  std::vector<uint64_t> steps;
+  double steps_per_sample = 1;
+};
+
+// A step event begins a step: what is live just before it is what the step before left behind.
+Plan plan_by_step(const Timeline& timeline) {
+  Plan plan;
+  const size_t count = timeline.steps.size();
+  const size_t stride = (count + LiveSeries::kMostSamples - 1) / LiveSeries::kMostSamples;
+  for (size_t i = stride; i < count; i += stride) {
+    plan.sequences.push_back(timeline.steps[i].sequence);
+    plan.steps.push_back(timeline.steps[i - 1].step);
+  }
+  plan.steps_per_sample = static_cast<double>(stride);
+  return plan;
+}
+
+// Without steps: the quietest instant of each of equally long stretches of events. Programs that
+// repeat themselves return to their floor in each stretch that covers a period.
+Plan plan_by_events(const Recording& recording, const Timeline& timeline) {
+  constexpr uint64_t kStretches = 128;
+  const uint64_t memory_events = timeline.block_events + timeline.physical_events;
+  const uint64_t width = std::max<uint64_t>(memory_events / kStretches, 1);
+  Plan plan;
+  MemoryState state;
+  uint64_t seen = 0;
+  uint64_t least = ~uint64_t{0};
+  uint64_t least_sequence = 0;
+  recording.for_each([&](const Event& event) {
+    state.apply(event);
+    uint64_t live = 0;
+    for (const auto& [device, unused] : timeline.devices) live += state.totals(device).live();
+    if (live < least) {
+      least = live;
+      least_sequence = event.sequence + 1;  // sampled before the event that follows
+    }
+    if (++seen % width == 0) {
+      plan.sequences.push_back(least_sequence);
+      least = ~uint64_t{0};
+    }
+    return true;
+  });
+  return plan;
+}
+
+using Owner = std::tuple<StackId, int16_t, Memory>;
+
+struct OwnerHash {
+  size_t operator()(const Owner& owner) const {
+    const auto [stack, device, memory] = owner;
+    return (static_cast<size_t>(stack) << 24) ^
+           (static_cast<size_t>(static_cast<uint16_t>(device)) << 8) ^ static_cast<size_t>(memory);
+  }
+};
+
+// Follows what each stack holds. A block's identity is the sequence number of its allocation.
+class Holdings : public BlockListener {
+ public:
+  void block_begun(const Block& block) override {
+    Holding& holding = of(block);
+    holding.bytes += block.size;
+    ++holding.blocks;
+    holding.live.emplace(block.sequence, block.size);
+  }
+  void block_ended(const Block& block, const Event& /*event*/, End /*end*/) override {
+    Holding& holding = of(block);
+    if (holding.live.erase(block.sequence) == 0) return;
+    holding.bytes -= block.size;
+    --holding.blocks;
+  }
+
+  void sample(size_t index, size_t most) {
+    for (auto& [owner, holding] : holdings_) {
+      if (holding.blocks == 0 && holding.series.bytes.empty()) continue;
+      if (holding.series.bytes.empty()) {
+        holding.series.bytes.assign(most, 0);
+        holding.series.blocks.assign(most, 0);
+        holding.series.first_sample = index;
+      }
+      holding.series.bytes[index] = static_cast<double>(holding.bytes);
+      holding.series.blocks[index] = static_cast<double>(holding.blocks);
+    }
+  }
+
+  // `young_since`: sequence number from which on a block counts as young.
+  std::vector<StackSeries> finish(uint64_t young_since) {
+    std::vector<StackSeries> all;
+    for (auto& [owner, holding] : holdings_) {
+      if (holding.series.bytes.empty()) continue;
+      std::tie(holding.series.stack, holding.series.device, holding.series.memory) = owner;
+      double young = 0;
+      for (const auto& [sequence, size] : holding.live) young += sequence >= young_since ? 1 : 0;
+      if (!holding.live.empty())
+        holding.series.young_share = young / static_cast<double>(holding.live.size());
+      all.push_back(std::move(holding.series));
+    }
+    // The map's order is nobody's; reports must not change from run to run.
+    std::sort(all.begin(), all.end(), [](const StackSeries& a, const StackSeries& b) {
+      return std::tie(a.device, a.memory, a.stack) < std::tie(b.device, b.memory, b.stack);
+    });
+    return all;
+  }
+
+ private:
+  struct Holding {
+    uint64_t bytes = 0;
+    uint64_t blocks = 0;
+    std::unordered_map<uint64_t, uint64_t> live{};
+    StackSeries series{};
+  };
+
+  Holding& of(const Block& block) { return holdings_[{block.stack, block.device, block.memory}]; }
+
+  std::unordered_map<Owner, Holding, OwnerHash> holdings_;
+};
+
+}  // namespace
+
+LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timeline) {
+  LiveSeries series;
+  series.by_step = timeline.steps.size() >= 8;
+  const Plan plan = series.by_step ? plan_by_step(timeline) : plan_by_events(recording, timeline);
+  series.steps = plan.steps;
+  series.steps_per_sample = plan.steps_per_sample;
+
+  MemoryState state;
+  Holdings holdings;
+  state.set_listener(&holdings);
+  const size_t count = plan.sequences.size();
+  const auto take_sample = [&](uint64_t time_ns) {
+    holdings.sample(series.time_ns.size(), count);
+    series.time_ns.push_back(time_ns);
+    for (const auto& [device, unused] : timeline.devices) {
+      const DeviceTotals& totals = state.totals(device);
+      series.allocated[device].push_back(static_cast<double>(totals.live()));
+      series.reserved[device].push_back(static_cast<double>(totals.reserved));
+      series.in_use[device].push_back(static_cast<double>(totals.in_use));
+    }
+    series.pinned.push_back(static_cast<double>(state.host().pinned));
+  };
+  recording.for_each([&](const Event& event) {
+    while (series.samples() < count && event.sequence >= plan.sequences[series.samples()])
+      take_sample(event.time_ns);
+    state.apply(event);
+    return series.samples() < count;
+  });
+  while (series.samples() < count) take_sample(timeline.end.time_ns);
+
+  const uint64_t young_since = count == 0 ? 0 : plan.sequences[count - 1 - count / 10];
+  series.stacks = holdings.finish(young_since);
+  return series;
+}
+
+}  // namespace vramtrack
