@@ -3,7 +3,7 @@
 //
 // The danger: nobody vouches for the bytes. The writer may have been killed at any instant, may
 // still be running, or the file may be no trace at all. What is lost or damaged is skipped and
-// counted in RecordingInfo::integrity; only a file of which nothing can be used is an InputError.
+// counted in RecordingInfo::integrity.
 #ifndef VRAMTRACK_ANALYZER_TRACE_TRACE_FILE_H
 #define VRAMTRACK_ANALYZER_TRACE_TRACE_FILE_H
 
@@ -16,6 +16,10 @@
 
 namespace vramtrack {
 
+// A kill leaves a cut tail, which is always read. What a kill cannot leave (wrong checksums, a
+// finished file without its end) is refused, unless the user asks for what is left.
+enum class Damage { refuse, salvage };
+
 struct ChunkIndex;  // where the chunks of a file lie
 
 // Memory use is bounded by the definitions plus one chunk per thread, never by the events. The
@@ -23,7 +27,7 @@ struct ChunkIndex;  // where the chunks of a file lie
 class TraceFile final : public Recording {
  public:
   // Without a resolver the stacks stay unnamed: one "??" frame for each raw one.
-  TraceFile(const std::filesystem::path& path, const FrameResolverFactory& resolver);
+  TraceFile(const std::filesystem::path& path, const FrameResolverFactory& resolver, Damage damage);
   ~TraceFile() override;
 
   void for_each(const std::function<bool(const Event&)>& visit) const override;
@@ -32,13 +36,16 @@ class TraceFile final : public Recording {
   [[nodiscard]] const RawDefinitions& raw_definitions() const { return raw_; }
 
  private:
+  void judge_damage(Damage damage);
+
   std::unique_ptr<ChunkIndex> index_;
   RawDefinitions raw_;
 };
 
 // Throws InputError where the file is no readable trace.
 std::unique_ptr<TraceFile> open_trace(const std::filesystem::path& path,
-                                      const FrameResolverFactory& resolver = {});
+                                      const FrameResolverFactory& resolver = {},
+                                      Damage damage = Damage::refuse);
 
 // Whether the first bytes of a file are those of a trace (of any version).
 bool is_trace(std::span<const uint8_t> first_bytes);
