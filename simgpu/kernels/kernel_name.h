@@ -1,0 +1,28 @@
+// A kernel's name, taken apart.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simgpu {
+
+struct KernelName {
+  std::string text;                         // demangled
+  std::string_view function;                // "at::native::reduce_kernel"
+  std::vector<std::string_view> arguments;  // of the template
+};
+
+// Empty function where the name cannot be demangled or is no template.
+KernelName parse_kernel_name(const char* mangled);
+
+// Splits "A<B, C>, D" at its outermost commas.
+std::vector<std::string_view> split_arguments(std::string_view list);
+
+// "Name<...>" -> its arguments, where text is exactly `name` followed by one argument list.
+std::vector<std::string_view> template_arguments(std::string_view text, std::string_view name);
+
+// The parameter types of the last lambda in the text: "...::{lambda(bool, long)#2}" -> bool, long.
+std::vector<std::string_view> lambda_parameters(std::string_view text);
+
+}  // namespace simgpu

@@ -1,0 +1,25 @@
+// Reductions (reduce_kernel): all elements to one are followed, of others the outputs become
+// unknown.
+#pragma once
+
+#include <optional>
+
+#include "kernels/kernel_name.h"
+#include "kernels/scalar.h"
+
+namespace simgpu {
+
+enum class Reduction : std::uint8_t { kSum, kMaximum, kMinimum, kAny, kAll, kOther };
+
+struct ReduceKernel {
+  Reduction reduction;
+  std::optional<ScalarKind> input;
+  std::optional<ScalarKind> accumulator;
+  std::optional<ScalarKind> output;
+};
+
+std::optional<ReduceKernel> parse_reduce(const KernelName& name);
+
+void apply_reduce(const ReduceKernel& kernel, void* const* parameters);
+
+}  // namespace simgpu
