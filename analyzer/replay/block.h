@@ -11,6 +11,12 @@ namespace vramtrack {
 
 inline constexpr uint64_t kNoStep = ~uint64_t{0};  // before the first step event
 
+// Ordinals beyond any machine come from damaged files; they count as unknown.
+inline constexpr int16_t kMostDevices = 1024;
+constexpr int16_t known_device(int16_t device) {
+  return device >= 0 && device < kMostDevices ? device : int16_t{-1};
+}
+
 struct Block {
   enum class Origin : uint8_t {
     allocator,    // cut out of a segment by a caching allocator that reports its blocks
@@ -27,6 +33,7 @@ struct Block {
   uint64_t sequence = 0;  // of the event that made it: also its identity
   uint64_t time_ns = 0;
   uint64_t step = kNoStep;
+  uint64_t label_bytes = 0;  // how much of it the label covers
   StackId stack = 0;
   StringId label = 0;   // the label that covers most of it
   StringId phase = 0;   // innermost phase that was open when it was made

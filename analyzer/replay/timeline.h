@@ -17,10 +17,11 @@
 
 namespace vramtrack {
 
-// An instant: after the event with this sequence number.
+// An instant: after the event with this sequence number, or after the last event up to this time.
 struct Moment {
   uint64_t sequence = 0;
   uint64_t time_ns = 0;
+  bool by_time = false;
   uint64_t step = kNoStep;
   int16_t device = -1;
   std::string name;  // "oom", "allocated-peak", "mark:after warm-up" ...
@@ -86,9 +87,10 @@ struct Timeline {
 // One pass over the recording. Shows progress on stderr when it is a terminal.
 Timeline survey(const Recording& recording);
 
-// What a user writes after --at: oom, allocated-peak, peak, reserved-peak, end, mark:NAME, SECONDS;
-// empty is the default, the OOM if there is one, else the peak of allocated memory. The moment is
-// that of the device; throws InputError where the recording has no such moment.
+// What a user writes after --at: oom, allocated-peak, peak, reserved-peak, end, mark:NAME (the last
+// of that name; mark:NAME#2 the second), step:N (its beginning), SECONDS since the start. Empty is
+// the default, the OOM if there is one, else the peak of allocated memory. The moment is that of
+// the device; throws InputError where the recording has no such moment.
 Moment find_moment(const Timeline& timeline, const std::string& at, int16_t device);
 
 // The state at a moment.

@@ -93,6 +93,7 @@ struct RecordingInfo {
   bool finished = true;            // false: killed, or still running
   std::string allocator_settings;  // PYTORCH_ALLOC_CONF as it was in force
   std::vector<DeviceInfo> devices;
+  uint64_t event_count = 0;  // 0 unknown: for progress bars
   uint64_t dropped_events = 0;
   Integrity integrity;
   // Everything else the header or the snapshot said: rank variables, versions, settings.

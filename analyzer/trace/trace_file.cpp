@@ -128,6 +128,7 @@ class Inspector {
     while (true) {
       switch (cursor.next()) {
         case ChunkCursor::Record::event:
+          ++info_.event_count;
           if (cursor.event().kind == EventKind::device_info) {
             note_device(info_, cursor.event());
             device_names.emplace_back(cursor.event().device, cursor.event().text);
