@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Runs real PyTorch scenarios, on the simulated GPU or on whatever GPU there is.
+
+PyTorch is imported once; each scenario runs in a forked child before CUDA is initialised, so that each has a
+device of its own. Scenarios that need other variables at start run in a fresh interpreter.
+
+  VRAMTRACK_PYTHON   the Python that has PyTorch (default: the one that runs this)
+  --simgpu DIR       preload the stand-in libraries from DIR; without it the machine's own GPU is used
+  --tracer FILE      preload libvramtrack.so before them
+Exit status: 0 all passed, 1 one failed, 77 skipped (PyTorch is missing).
+"""
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import re
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+
+
+def preloads(directory, python, tracer):
+    """The stand-ins whose major version is that of the libraries which this PyTorch links."""
+    found = subprocess.run([python, "-c", "import torch; print(torch.version.cuda or '')"],
+                           capture_output=True, text=True)
+    if found.returncode or not found.stdout.strip():
+        return None
+    major = found.stdout.strip().split(".")[0]
+    names = ["libcuda.so.1", "libnvidia-ml.so.1", f"libcudart.so.{major}", f"libcublasLt.so.{major}",
+             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2"]
+    files = ([tracer] if tracer else []) + [str(pathlib.Path(directory, name)) for name in names]
+    missing = [name for name in files if not os.path.exists(name)]
+    if missing:
+        sys.exit(f"no such file: {missing[0]}")
+    return files
+
+
+def scenarios():
+    """name -> function, from every module in scenarios/."""
+    found = {}
+    package = importlib.import_module("scenarios")
+    for module in pkgutil.iter_modules(package.__path__):
+        for name, value in vars(importlib.import_module(f"scenarios.{module.name}")).items():
+            if getattr(value, "is_scenario", False):
+                found[name] = value
+    return found
+
+
+def run_here(function):
+    """Runs a scenario in this process; the result is a dictionary."""
+    from witness import Checks
+    checks = Checks()
+    started = time.monotonic()
+    try:
+        function(checks)
+    except Exception:
+        checks.failed.append(traceback.format_exc(limit=-6).strip())
+    return {"scenario": function.__name__, "passed": not checks.failed and checks.count > 0, "checks": checks.count,
+            "failed": checks.failed, "seconds": round(time.monotonic() - started, 1), "numbers": checks.numbers}
+
+
+def run_forked(function):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        result = run_here(function)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(result, pipe, default=str)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if text and status == 0:
+        return json.loads(text)
+    return {"scenario": function.__name__, "passed": False, "failed": [f"ended with status {status}"]}
+
+
+def run_fresh(function):
+    """In a new interpreter, for variables that are read when PyTorch is loaded."""
+    environment = dict(os.environ, **function.variables)
+    process = subprocess.run([sys.executable, __file__, "--inside", "--json", "--one", function.__name__],
+                             env=environment, capture_output=True, text=True)
+    sys.stderr.write(process.stderr)
+    with contextlib.suppress(ValueError, IndexError):
+        return json.loads(process.stdout.strip().splitlines()[-1])
+    return {"scenario": function.__name__, "passed": False, "failed": [f"ended with status {process.returncode}"]}
+
+
+def inside(options):
+    sys.path.insert(0, str(HERE))
+    import torch  # noqa: F401  (once, for all children)
+    table = scenarios()
+    if options.list:
+        print("\n".join(f"{'slow ' if f.slow else 'quick'} {n}: {(f.__doc__ or '').strip()}" for n, f in table.items()))
+        return 0
+    if options.one:
+        print(json.dumps(run_here(table[options.one]), default=str))
+        return 0
+    chosen = [f for n, f in table.items() if (options.slow or not f.slow) and (f.slow or not options.slow)]
+    if options.names:
+        unknown = [n for n in options.names if n not in table]
+        if unknown:
+            sys.exit(f"no such scenario: {unknown[0]}")
+        chosen = [table[n] for n in options.names]
+    failed = 0
+    for function in chosen:
+        if function.device:
+            os.environ["SIMGPU"] = function.device
+        else:
+            os.environ["SIMGPU"] = options.device
+        result = run_fresh(function) if function.variables else run_forked(function)
+        failed += not result["passed"]
+        if options.json:
+            print(json.dumps(result))
+            continue
+        print(f"{'ok  ' if result['passed'] else 'FAIL'} {result['scenario']} "
+              f"({result.get('checks', 0)} checks, {result.get('seconds', '?')} s)", flush=True)
+        for line in result["failed"]:
+            print("     " + line.replace("\n", "\n     "), flush=True)
+    print(f"{len(chosen) - failed} of {len(chosen)} scenarios passed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="scenarios to run (default: the quick ones)")
+    parser.add_argument("--simgpu", metavar="DIR")
+    parser.add_argument("--tracer", metavar="FILE")
+    parser.add_argument("--device", default="h100-80g", help="SIMGPU of scenarios that do not choose (default: %(default)s)")
+    parser.add_argument("--slow", action="store_true", help="run the slow scenarios instead of the quick ones")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        return inside(options)
+    python = os.environ.get("VRAMTRACK_PYTHON") or sys.executable
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+        print(f"skipped: {python} has no PyTorch (set VRAMTRACK_PYTHON)")
+        return SKIPPED
+    environment = dict(os.environ, HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", PYTHONDONTWRITEBYTECODE="1")
+    if options.simgpu:
+        files = preloads(options.simgpu, python, options.tracer)
+        if files is None:
+            print(f"skipped: the PyTorch of {python} is built without CUDA")
+            return SKIPPED
+        environment["LD_PRELOAD"] = ":".join(files)
+        environment["VRAMTRACK_SIMULATED"] = "1"
+    arguments = [a for a in sys.argv[1:] if not re.match("--(simgpu|tracer)", a)]
+    for option in (options.simgpu, options.tracer):
+        if option in arguments:
+            arguments.remove(option)
+    return subprocess.run([python, __file__, "--inside", *arguments], env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
