@@ -8,6 +8,7 @@
 
 #include "import/byte_source.h"
 #include "import/snapshot_recording.h"
+#include "symbols/resolver.h"
 #include "trace/input_error.h"
 #include "trace/trace_file.h"
 
@@ -66,7 +67,7 @@ std::unique_ptr<Recording> open_by_content(const std::filesystem::path& path) {
   const std::string_view head = text_of(source->head());
   switch (content_of(head)) {
     case Content::trace:
-      return open_trace(path);
+      return open_trace(path, make_frame_resolver);
     case Content::pickle:
       return std::make_unique<SnapshotRecording>(*source, SnapshotRecording::Encoding::pickle,
                                                  path);

@@ -151,7 +151,7 @@ TEST_CASE("a bomb is refused before it fills memory") {
 TEST_CASE("a malformed program is refused, not followed") {
   for (const char* program :
        {".",     "0.",    "1.",    "2.",       "a.",       "e.",      "s.",    "u.",
-        "t.",    "d.",    "l.",    "(K\x01d.", "\x85.",    "\x86.",   "\x94.", "h\x05.",
+        "t.",    "d.",    "l.",    "(K\1d.", "\x85.",    "\x86.",   "\x94.", "h\x05.",
         "g7\n.", "gx\n.", "NNa.",  "]NNs.",    "}NNN(u.",  "(NNNd.",  "N(Ne.", "(a.",
         "(e.",   "](a.",  "Ix\n.", "I\n.",     "Fnope\n.", "Sabc\n.", "\xff.", "\x80\x06."}) {
     INFO(program);
