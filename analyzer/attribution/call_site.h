@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "trace/recording.h"
 
@@ -17,10 +18,15 @@ bool is_user_frame(const Frame& frame);
 // frames belong to libraries or there is no stack.
 std::optional<size_t> user_frame(const Definitions& definitions, StackId stack);
 
-// "train.py:42 forward"; for people. A stack without a user's frame gives its innermost named
-// frame; "(no stack)" where there is none.
+// "train.py:42 forward"; for people. A stack without a user's frame gives its innermost frame that
+// has a name; "(no stack)" where there is none.
 std::string call_site(const Definitions& definitions, StackId stack);
 std::string describe(const Frame& frame);
+
+// By file name: "libcudart.so.13", "libc.so.6".
+std::string file_name(std::string_view path);
+bool is_cuda_library(std::string_view name);
+bool is_system_library(std::string_view name);
 
 }  // namespace vramtrack
 

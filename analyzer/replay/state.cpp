@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "replay/activity.h"
 #include "replay/block_ledger.h"
 #include "replay/measurements.h"
 #include "replay/physical_ledger.h"
+#include "replay/program_context.h"
 #include "replay/totals.h"
 
 namespace vramtrack {
@@ -24,7 +24,7 @@ struct MemoryState::Parts final : PhysicalObserver {
   Anomalies anomalies;
   PhysicalLedger physical{totals, anomalies, *this};
   BlockLedger blocks{totals, anomalies, physical};
-  Activity activity;
+  ProgramContext program;
   Measurements measurements;
   Event last;
 
@@ -35,7 +35,7 @@ struct MemoryState::Parts final : PhysicalObserver {
   void kernel(const Event& event);
 
   void direct_begun(Block& block) override {
-    activity.await_kernel(block.thread, block);
+    program.await_kernel(block.thread, block);
     if (blocks.listener != nullptr) blocks.listener->block_begun(block);
   }
   void direct_ended(const Block& block, BlockListener::End end) override {
@@ -53,9 +53,9 @@ Block MemoryState::Parts::maker_of(const Event& event) const {
   made.stream = event.stream;
   made.sequence = event.sequence;
   made.time_ns = event.time_ns;
-  made.step = activity.step();
+  made.step = program.step();
   made.stack = event.stack;
-  made.phase = activity.phase(event.thread);
+  made.phase = program.phase(event.thread);
   made.api = event.api;
   made.thread = event.thread;
   made.flags = event.flags;
@@ -72,7 +72,7 @@ void MemoryState::Parts::apply(const Event& any_event) {
     case EventKind::block_alloc: {
       if (event.size == 0) return;
       const Block& block = blocks.allocate(event, maker_of(event));
-      activity.await_kernel(event.thread, block);
+      program.await_kernel(event.thread, block);
       return;
     }
     case EventKind::block_free:
@@ -87,15 +87,15 @@ void MemoryState::Parts::apply(const Event& any_event) {
       totals.of(event.device);  // a device nobody used is a device all the same
       return;
     case EventKind::phase_push:
-      return activity.push_phase(event.thread, event.text);
+      return program.push_phase(event.thread, event.text);
     case EventKind::phase_pop:
-      return activity.pop_phase(event.thread);
+      return program.pop_phase(event.thread);
     case EventKind::step:
-      return activity.begin_step(event.extra);
+      return program.begin_step(event.extra);
     case EventKind::annotation_begin:
-      return activity.begin_annotation(event.text);
+      return program.begin_annotation(event.text);
     case EventKind::annotation_end:
-      return activity.end_annotation(event.text);
+      return program.end_annotation(event.text);
     case EventKind::label:
       return label(event);
     case EventKind::kernel:
@@ -107,7 +107,7 @@ void MemoryState::Parts::apply(const Event& any_event) {
 }
 
 void MemoryState::Parts::kernel(const Event& event) {
-  activity.kernel(event.thread, [&](uint64_t address, uint64_t sequence) {
+  program.kernel(event.thread, [&](uint64_t address, uint64_t sequence) {
     Block* block = blocks.at(address);
     if (block == nullptr || block->sequence != sequence) block = physical.find_direct(address);
     if (block != nullptr && block->sequence == sequence) block->kernel = event.text;
@@ -151,10 +151,10 @@ uint64_t MemoryState::time_ns() const {
   return parts_->last.time_ns;
 }
 uint64_t MemoryState::step() const {
-  return parts_->activity.step();
+  return parts_->program.step();
 }
 StringId MemoryState::phase(uint32_t thread) const {
-  return parts_->activity.phase(thread);
+  return parts_->program.phase(thread);
 }
 
 std::vector<int16_t> MemoryState::devices() const {

@@ -18,6 +18,7 @@ namespace {
 // Slots are copied into memory. A writer's window has 4 MiB; this is the most we take.
 constexpr uint64_t kMostWindowBytes = 256 * 1024 * 1024;
 constexpr uint64_t kAlignment = 8;
+constexpr uint64_t kNone = ~uint64_t{0};
 
 constexpr uint64_t aligned(uint64_t offset) {
   return (offset + kAlignment - 1) & ~(kAlignment - 1);
@@ -144,7 +145,7 @@ uint64_t Builder::skip_zeros(uint64_t offset) {
 }
 
 void Builder::walk_frames() {
-  std::optional<uint64_t> damage;  // where the bytes stopped making sense
+  uint64_t damage = kNone;  // where the bytes stopped making sense
   uint64_t offset = aligned(index_.header.frames_offset);
   while (offset < file_.size()) {
     FrameHeader frame{};
@@ -152,7 +153,7 @@ void Builder::walk_frames() {
     const bool whole = file_.read_exactly(offset, head);
     if (whole) std::memcpy(&frame, head, sizeof(frame));
     if (whole && frame.magic == 0) {
-      if (!damage) {
+      if (damage == kNone) {
         const uint64_t next = skip_zeros(offset);
         offset = next == offset ? offset + kAlignment : next;
         continue;
@@ -160,24 +161,24 @@ void Builder::walk_frames() {
     } else if (whole && frame.magic == kFrameMagic) {
       const Verdict verdict = take_frame(offset, frame);
       if (verdict == Verdict::good) {
-        if (damage) index_.integrity.corrupt_bytes += offset - *damage;
-        damage.reset();
+        if (damage != kNone) index_.integrity.corrupt_bytes += offset - damage;
+        damage = kNone;
         offset = aligned(offset + sizeof(frame) + frame.stored_bytes);
         continue;
       }
       if (verdict == Verdict::damaged &&
           starts_frame_or_ends(aligned(offset + sizeof(frame) + frame.stored_bytes))) {
         // Its length is right, only its body is not.
-        if (!damage) damage = offset;
+        if (damage == kNone) damage = offset;
         offset = aligned(offset + sizeof(frame) + frame.stored_bytes);
         continue;
       }
     }
-    if (!damage) damage = offset;
+    if (damage == kNone) damage = offset;
     offset += kAlignment;
   }
   // Nothing whole follows: the frame that was being written when the writer was killed.
-  if (damage) index_.integrity.truncated_bytes = file_.size() - *damage;
+  if (damage != kNone) index_.integrity.truncated_bytes = file_.size() - damage;
 }
 
 bool Builder::starts_frame_or_ends(uint64_t offset) const {

@@ -1,7 +1,7 @@
 // What the program was doing: phases, steps, annotations, and which blocks still wait for the next
 // kernel of their thread.
-#ifndef VRAMTRACK_ANALYZER_REPLAY_ACTIVITY_H
-#define VRAMTRACK_ANALYZER_REPLAY_ACTIVITY_H
+#ifndef VRAMTRACK_ANALYZER_REPLAY_PROGRAM_CONTEXT_H
+#define VRAMTRACK_ANALYZER_REPLAY_PROGRAM_CONTEXT_H
 
 #include <unordered_map>
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace vramtrack {
 
-class Activity {
+class ProgramContext {
  public:
   void push_phase(uint32_t thread, StringId name);
   void pop_phase(uint32_t thread);
@@ -55,4 +55,4 @@ class Activity {
 
 }  // namespace vramtrack
 
-#endif  // VRAMTRACK_ANALYZER_REPLAY_ACTIVITY_H
+#endif  // VRAMTRACK_ANALYZER_REPLAY_PROGRAM_CONTEXT_H

@@ -1,0 +1,42 @@
+#include "attribution/rules.h"
+
+#include <algorithm>
+
+#include "attribution/fact_rules.h"
+
+namespace vramtrack {
+namespace {
+
+// In order of precedence: what the program says of itself beats what we conclude.
+constexpr Rule kRules[] = {
+    {"label", by_label},
+    {"phase that names a category", by_phase},
+    {"memory of another library", by_library},
+};
+
+}  // namespace
+
+std::span<const Rule> rules() {
+  return kRules;
+}
+
+Verdict judge(const Block& block, const Scene& scene) {
+  for (const Rule& rule : rules()) {
+    if (std::optional<Verdict> verdict = rule.judge(block, scene)) return *std::move(verdict);
+  }
+  return {.category = Category::other, .reason = "nothing tells what it is", .confidence = 0};
+}
+
+std::optional<Category> category_named(std::string_view name) {
+  const auto found = std::find(kCategoryNames.begin(), kCategoryNames.end(), name);
+  if (found == kCategoryNames.end()) return std::nullopt;
+  return static_cast<Category>(found - kCategoryNames.begin());
+}
+
+std::string Verdict::row() const {
+  std::string row(name_of(category));
+  if (!sub_row.empty()) row += "/" + sub_row;
+  return row;
+}
+
+}  // namespace vramtrack
