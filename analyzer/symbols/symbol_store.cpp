@@ -52,6 +52,11 @@ void SymbolStore::add(uint32_t module, const std::string& path, uint64_t offset,
   frames_[{module, offset}] = std::move(frames);
 }
 
+void SymbolStore::merge(const SymbolStore& other) {
+  for (const auto& [id, path] : other.paths_) paths_[id] = path;
+  for (const auto& [place, frames] : other.frames_) frames_[place] = frames;
+}
+
 const std::vector<Frame>* SymbolStore::find(uint32_t module, uint64_t offset) const {
   const auto found = frames_.find({module, offset});
   return found == frames_.end() ? nullptr : &found->second;

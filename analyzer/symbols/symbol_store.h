@@ -30,6 +30,7 @@ class SymbolStore {
   static SymbolStore parse(const std::string& json);
 
   void add(uint32_t module, const std::string& path, uint64_t offset, std::vector<Frame> frames);
+  void merge(const SymbolStore& other);  // the other's frames win
   // nullptr where the address was not resolved.
   [[nodiscard]] const std::vector<Frame>* find(uint32_t module, uint64_t offset) const;
   [[nodiscard]] size_t size() const { return frames_.size(); }
