@@ -1,0 +1,169 @@
+// JAX and TensorFlow: XLA's plans, and the best-fit allocator (BFC) that both use.
+#include <array>
+
+#include "diagnosis/recognisers.h"
+
+namespace vramtrack {
+namespace {
+
+// A BFC dump lists every chunk before its totals.
+constexpr size_t kDumpLength = 8 * 1024 * 1024;
+constexpr size_t kPlanLength = 64 * 1024;
+
+constexpr std::array kPlanClauses = {
+    Clause{"whiletryingtoallocate", "", SizeKind::ask},
+    Clause{"outofmemoryallocating", "", SizeKind::ask},
+    Clause{"failedtoallocaterequestfor", "", SizeKind::ask},
+    Clause{"failedtoallocaterequestfor", "(", SizeKind::ask},
+    Clause{"preallocatedtempallocation:", "", SizeKind::temporary},
+    Clause{"totalallocation:", "", SizeKind::planned},
+    Clause{"totalfragmentation:", "", SizeKind::plan_fragmentation},
+};
+
+void read_number(std::string_view window, std::string_view before, SizeKind which,
+                 OomMessage& message) {
+  if (const auto size = size_after(window, before)) keep_size(which, *size, message);
+}
+
+// "Stats: Limit: 4928097484 InUse: 4248542720 MaxInUse: ..." in bytes, after the dump.
+void read_bfc_stats(const Candidate& candidate, OomMessage& message) {
+  const std::string_view window = candidate.window().substr(0, kDumpLength);
+  const size_t stats = window.find("limit:");
+  if (stats == std::string_view::npos) return;
+  const std::string_view totals = window.substr(stats, 2000);
+  if (totals.substr(0, 200).find("inuse:") == std::string_view::npos) return;
+  read_number(totals, "limit:", SizeKind::limit, message);
+  read_number(totals, "inuse:", SizeKind::allocated, message);
+  read_number(totals, "maxinuse:", SizeKind::peak, message);
+  read_number(totals, "largestfreeblock:", SizeKind::largest_free, message);
+  if (const auto held = size_after(window, "total_region_allocated_bytes_:")) {
+    keep_size(SizeKind::reserved, *held, message);
+  }
+}
+
+std::string device_ordinal(std::string_view window) {
+  const std::string_view ordinal = number_after(window, "deviceordinal");
+  return ordinal.empty() ? std::string{} : "GPU " + std::string(ordinal);
+}
+
+std::optional<OomMessage> read_xla(const Candidate& candidate) {
+  // CuPy says "out of memory allocating", too, and goes on with what it allocated so far.
+  const std::string_view head = candidate.window().substr(0, 160);
+  if (head.find("(allocatedsofar") != std::string_view::npos ||
+      candidate.before(64).find("cupy") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  OomMessage message = message_at(candidate, "JAX/XLA", "request of the client's allocator");
+  message.device = device_ordinal(candidate.window().substr(0, 200));
+  Candidate plan = candidate;
+  plan.limit = std::min(candidate.limit, candidate.at + kPlanLength);
+  read_clauses(plan, kPlanClauses, 1500, message);
+  if (message.sizes.contains(SizeKind::planned))
+    message.form = "with the plan of a compiled program";
+  if (!message.sizes.contains(SizeKind::ask)) return std::nullopt;
+  read_bfc_stats(candidate, message);
+  return message;
+}
+
+// "Ran out of memory in memory space hbm. Used 20.10G of 15.48G hbm. Exceeded hbm capacity by ..."
+std::optional<OomMessage> read_tpu(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, "JAX/XLA", "compile time, TPU");
+  const std::string_view window = candidate.window().substr(0, 1000);
+  read_number(window, "used", SizeKind::planned, message);
+  const size_t of = window.find("gof");
+  if (of != std::string_view::npos) read_number(window.substr(of), "gof", SizeKind::total, message);
+  message.device = "TPU";
+  message.end = candidate.at + 40;
+  return message;
+}
+
+// "OOM when allocating tensor with shape[256,112,112,64] and type float on ..."
+std::optional<OomMessage> read_tensor(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, "TensorFlow", "tensor that found no room");
+  const std::string_view window = candidate.window().substr(0, 600);
+  const size_t open = window.find('[');
+  const size_t close = window.find(']');
+  if (open != std::string_view::npos && close != std::string_view::npos && close > open) {
+    long double elements = 1;
+    for (size_t at = open + 1; at < close;) {
+      const auto token = read_size(window.substr(0, close), at);
+      const size_t comma = std::min(window.find(',', at), close);
+      long double dimension = 0;
+      for (size_t digit = at; digit < comma; ++digit) {
+        if (window[digit] >= '0' && window[digit] <= '9') {
+          dimension = dimension * 10 + (window[digit] - '0');
+        }
+      }
+      if (token) elements *= dimension;
+      at = comma + 1;
+    }
+    struct Type {
+      std::string_view name;
+      int bytes;
+    };
+    constexpr std::array kTypes = {Type{"float", 4},     Type{"half", 2},  Type{"bfloat16", 2},
+                                   Type{"double", 8},    Type{"int32", 4}, Type{"int64", 8},
+                                   Type{"complex64", 8}, Type{"int8", 1},  Type{"uint8", 1},
+                                   Type{"bool", 1}};
+    for (const Type& type : kTypes) {
+      if (!window.substr(close).starts_with("]andtype" + std::string(type.name) + "on")) continue;
+      message.sizes.emplace(SizeKind::ask, PrintedSize::exact(elements * type.bytes));
+    }
+    message.details["shape"] = std::string(window.substr(open, close - open + 1));
+    message.end = candidate.at + close;
+  }
+  if (window.find("device:cpu") != std::string_view::npos) message.kind = MessageKind::host;
+  const std::string_view ordinal = number_after(window, "device:gpu:");
+  if (!ordinal.empty()) message.device = "GPU " + std::string(ordinal);
+  read_bfc_stats(candidate, message);
+  return message;
+}
+
+// "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB (rounded to 2415919104)..."
+std::optional<OomMessage> read_bfc(const Candidate& candidate) {
+  const std::string_view window = candidate.window().substr(0, 300);
+  const bool jax = candidate.text.find("jaxlib") != std::string_view::npos ||
+                   candidate.text.find("xlaruntimeerror") != std::string_view::npos;
+  OomMessage message =
+      message_at(candidate, jax ? "JAX/XLA" : "TensorFlow", "best-fit allocator (BFC)");
+  if (const auto ask = size_after(window, "ranoutofmemorytryingtoallocate")) {
+    message.sizes.emplace(SizeKind::ask, *ask);
+  }
+  if (const auto rounded = size_after(window, "(roundedto"))
+    message.sizes[SizeKind::ask] = *rounded;
+  message.end = candidate.at + 40;
+  read_bfc_stats(candidate, message);
+  return message;
+}
+
+// "failed to allocate 3.93G (4221042688 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY": the pool
+// could not be made as large as it was told to be.
+std::optional<OomMessage> read_preallocation(const Candidate& candidate) {
+  const std::string_view before = candidate.before(80);
+  const size_t failed = before.rfind("failedtoallocate");
+  if (failed == std::string_view::npos) return std::nullopt;
+  OomMessage message = message_at(candidate, "JAX/TensorFlow", "growth of the pool");
+  if (const auto bytes = size_after(before.substr(failed), "(")) {
+    message.sizes.emplace(SizeKind::ask, *bytes);
+  }
+  message.end = candidate.at + std::string_view("fromdevice:cuda_error_out_of_memory").size();
+  return message;
+}
+
+constexpr std::array kRecognisers = {
+    Recogniser{"outofmemorywhiletryingtoallocate", read_xla},
+    Recogniser{"outofmemoryallocating", read_xla},
+    Recogniser{"failedtoallocaterequestfor", read_xla},
+    Recogniser{"ranoutofmemoryinmemoryspace", read_tpu},
+    Recogniser{"oomwhenallocatingtensorwithshape", read_tensor},
+    Recogniser{"ranoutofmemorytryingtoallocate", read_bfc},
+    Recogniser{"fromdevice:cuda_error_out_of_memory", read_preallocation},
+};
+
+}  // namespace
+
+std::span<const Recogniser> compiler_recognisers() {
+  return kRecognisers;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,34 @@
+// The parts of an OOM report that a message and a recording have in common: verdict, arithmetic,
+// advice.
+#ifndef VRAMTRACK_ANALYZER_DIAGNOSIS_VERDICT_REPORT_H
+#define VRAMTRACK_ANALYZER_DIAGNOSIS_VERDICT_REPORT_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnosis/advice.h"
+#include "diagnosis/audit.h"
+
+namespace vramtrack {
+
+inline constexpr size_t kReportColumns = 92;
+
+// `text` broken at blanks into lines of at most kReportColumns, the first after `lead`, the others
+// indented as far.
+std::string wrapped(std::string_view lead, std::string_view text);
+
+std::string verdict_text(const OomAudit& audit);
+std::string advice_text(const std::vector<Advice>& advice);
+
+// Whole bytes; a counter that ran below zero as the negative number it means.
+nlohmann::ordered_json bytes_json(long double bytes);
+// {"bytes": ..., "within": ...}: `within` is half the last printed digit, absent where exact.
+nlohmann::ordered_json size_json(const PrintedSize& size);
+void add_verdict_json(const OomAudit& audit, nlohmann::ordered_json& json);
+nlohmann::ordered_json advice_json(const std::vector<Advice>& advice);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_DIAGNOSIS_VERDICT_REPORT_H
