@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attribution/fact_rules.h"
+#include "attribution/torch_rules.h"
 
 namespace vramtrack {
 namespace {
@@ -12,12 +13,28 @@ constexpr Rule kRules[] = {
     {"label", by_label},
     {"phase that names a category", by_phase},
     {"memory of another library", by_library},
+    {"workspace of a library", library_workspace},
+    {"optimizer state", optimizer_state},
+    {"gradient scaling", optimizer_temporary},
+    {"keys and values", key_value_cache},
+    {"parameters", parameters_from_stack},
+    {"gradients", gradients},
+    {"older than the recording", before_recording},
+    {"logits and loss", logits},
+    {"attention", attention},
+    {"activations", activations},
+    {"inputs", inputs},
 };
 
 }  // namespace
 
 std::span<const Rule> rules() {
   return kRules;
+}
+
+const Evidence& Scene::evidence() const {
+  if (!evidence_) evidence_.emplace(recording, state.sequence(), traits);
+  return *evidence_;
 }
 
 Verdict judge(const Block& block, const Scene& scene) {

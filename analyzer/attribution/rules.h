@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "attribution/evidence.h"
+#include "attribution/stack_traits.h"
 #include "attribution/verdict.h"
 #include "replay/state.h"
 #include "replay/timeline.h"
@@ -17,13 +19,23 @@
 namespace vramtrack {
 
 // All that a rule may look at besides the block. What is costly to know is computed once per moment
-// or per stack and kept here.
-struct Scene {
+// or per stack, when a rule first asks, and kept here.
+class Scene {
+ public:
+  // `at` is the state at the moment whose blocks are judged. All three outlive the scene.
+  Scene(const Recording& of, const Timeline& over, const MemoryState& at)
+      : recording(of), timeline(over), state(at), traits(of.definitions()) {}
+
+  [[nodiscard]] const Definitions& definitions() const { return recording.definitions(); }
+  [[nodiscard]] const Evidence& evidence() const;
+
   const Recording& recording;
   const Timeline& timeline;
   const MemoryState& state;
+  const StackTraitsCache traits;
 
-  [[nodiscard]] const Definitions& definitions() const { return recording.definitions(); }
+ private:
+  mutable std::optional<Evidence> evidence_;
 };
 
 struct Rule {

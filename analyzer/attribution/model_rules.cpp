@@ -1,0 +1,104 @@
+// What a model's forward pass makes: attention intermediates, keys and values, logits, activations;
+// and what libraries take for themselves.
+#include "attribution/torch_rules.h"
+
+namespace vramtrack {
+namespace {
+
+// PyTorch's default cuBLAS workspace, ":4096:2:16:8": 2 x 4 MiB and 8 x 16 KiB.
+constexpr uint64_t kBlasWorkspace = 2 * 4096 * 1024 + 8 * 16 * 1024;
+
+// Scores are batch x heads x length x length; half or a quarter as large in half precision or as a
+// Boolean mask, twice as large before a cast.
+bool is_score_sized(uint64_t bytes, const Evidence& evidence) {
+  for (const uint64_t same : {bytes, bytes * 2, bytes * 4, bytes / 2})
+    if (evidence.is_softmax_size(same)) return true;
+  return false;
+}
+
+bool is_forward(const StackTraits& traits) {
+  return traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
+}
+
+}  // namespace
+
+std::optional<Verdict> library_workspace(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.has(Trait::nccl) || traits.has(Trait::gradient_buckets))
+    return Verdict{Category::communication, "", "made by NCCL or by DDP's reducer", 0.9};
+  if (traits.has(Trait::sharding)) return Verdict{Category::communication, "", "made by FSDP", 0.8};
+  if (traits.has(Trait::blas_workspace))
+    return Verdict{Category::workspace, "", "workspace of a BLAS library", 0.95};
+  if (comparable_size(block) == kBlasWorkspace)
+    return Verdict{Category::workspace, "",
+                   "has exactly the size of PyTorch's cuBLAS workspace (8,519,680 bytes)", 0.9};
+  if (traits.has(Trait::cudnn)) return Verdict{Category::workspace, "", "made by cuDNN", 0.85};
+  return std::nullopt;
+}
+
+std::optional<Verdict> key_value_cache(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (!traits.has(Trait::cache_update)) return std::nullopt;
+  if (scene.evidence().trains() && is_forward(traits) && !traits.has(Trait::generation))
+    return Verdict{Category::activations, "kv", "keys or values of a forward pass in training",
+                   0.85};
+  return Verdict{Category::kv_cache, "", "made where a KV cache stores keys and values", 0.95};
+}
+
+std::optional<Verdict> logits(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (!is_forward(traits)) return std::nullopt;
+  if (traits.has(Trait::log_softmax) || traits.has(Trait::loss))
+    return Verdict{Category::activations, "logits", "made by the loss over the vocabulary", 0.93};
+  const uint64_t size = comparable_size(block);
+  const bool logit_sized =
+      scene.evidence().is_logits_size(size) || scene.evidence().is_logits_size(size * 2);
+  if (logit_sized && !traits.has(Trait::attention_code))
+    return Verdict{Category::activations, "logits",
+                   "has the size of the logits that the loss reads", 0.85};
+  return std::nullopt;
+}
+
+std::optional<Verdict> attention(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (!is_forward(traits)) return std::nullopt;
+  const uint64_t size = comparable_size(block);
+  if (traits.has(Trait::mask)) return Verdict{Category::attention, "", "an attention mask", 0.85};
+  if (traits.has(Trait::fused_attention)) {
+    // The fused kernels make their output, which is an activation like any other, and the
+    // log-sum-exp and scratch, which are smaller by a factor of the head size.
+    if (scene.evidence().is_projection_size(size))
+      return Verdict{Category::activations, "", "output of fused attention", 0.9};
+    return Verdict{Category::attention, "", "log-sum-exp or scratch of fused attention", 0.85};
+  }
+  if (traits.has(Trait::softmax) && !traits.has(Trait::loss))
+    return Verdict{Category::attention, "", "result of the attention's softmax", 0.95};
+  if (!traits.has(Trait::attention_code)) return std::nullopt;
+  const bool projected = traits.has(Trait::projection) && !traits.has(Trait::batched_product);
+  if (is_score_sized(size, scene.evidence()) && !projected) {
+    const bool ambiguous = scene.evidence().is_projection_size(size);
+    return Verdict{Category::attention, "", "made in attention code, as large as the scores",
+                   ambiguous ? 0.6 : 0.92};
+  }
+  return std::nullopt;
+}
+
+std::optional<Verdict> activations(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (!is_forward(traits)) return std::nullopt;
+  if (traits.has(Trait::autocast) && scene.evidence().is_parameter_size(comparable_size(block) * 2))
+    return Verdict{Category::activations, "autocast",
+                   "a parameter cast for autocast, kept until the region ends", 0.75};
+  if (traits.activity() == Activity::recomputation)
+    return Verdict{Category::activations, "", "made again for the backward pass", 0.9};
+  return Verdict{Category::activations, "", "made in a module's forward", 0.88};
+}
+
+std::optional<Verdict> inputs(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.activity() == Activity::data_loading)
+    return Verdict{Category::inputs, "", "made where data is loaded", 0.9};
+  return std::nullopt;
+}
+
+}  // namespace vramtrack

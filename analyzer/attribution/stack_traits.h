@@ -1,0 +1,101 @@
+// What a call stack says about the memory that was allocated under it: which phase of a job it is,
+// which operator, which part of a model. The patterns stand in one table in stack_traits.cpp.
+//
+// Traits are facts about frames ("an optimizer's code is on the stack"), not verdicts: the rules
+// weigh them together with size and lifetime.
+#ifndef VRAMTRACK_ANALYZER_ATTRIBUTION_STACK_TRAITS_H
+#define VRAMTRACK_ANALYZER_ATTRIBUTION_STACK_TRAITS_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/recording.h"
+
+namespace vramtrack {
+
+enum class Trait : uint8_t {
+  backward,         // inside the autograd engine
+  accumulate_grad,  // where a leaf's .grad is written
+  recomputation,    // a forward that activation checkpointing runs again
+  checkpointed,     // inside a checkpointed region, first time or again
+  optimizer,        // an optimizer's step
+  optimizer_state_creation,
+  gradient_scaling,  // GradScaler, clipping
+  module_creation,   // parameters are made: __init__, reset_parameters, from_pretrained
+  module_move,       // Module.to and its kin
+  module_forward,    // a module's forward
+  generation,        // token by token
+  data_loading,
+  attention_code,   // Python code of an attention module or function
+  fused_attention,  // scaled_dot_product_attention and flash kernels
+  softmax,
+  log_softmax,
+  loss,
+  mask,
+  rotary,
+  cache_update,  // code of a KV cache
+  concatenation,
+  projection,  // a linear layer's product
+  embedding,
+  batched_product,  // bmm, baddbmm: scores, or weights times values
+  dropout,
+  autocast,
+  blas_workspace,
+  cudnn,
+  nccl,
+  gradient_buckets,  // DDP's reducer
+  sharding,          // FSDP
+  graph_capture,
+  compiled,  // code that torch.compile made
+  kCount,
+};
+static_assert(static_cast<int>(Trait::kCount) <= 64);
+
+// The phase of a job that a stack alone proves.
+enum class Activity : uint8_t {
+  unknown,
+  initialisation,
+  data_loading,
+  forward,
+  backward,
+  recomputation,
+  optimizer,
+  communication,
+};
+std::string_view name_of(Activity activity);
+
+struct StackTraits {
+  uint64_t bits = 0;
+  std::string op;             // innermost ATen operator, "_softmax"; empty where none is seen
+  std::string outer_op;       // outermost one of the same run of operators
+  std::string backward_node;  // "SoftmaxBackward0"
+  std::string
+      module;  // classes of the forwards on the stack, outermost first: "GPT/Block/Attention"
+  std::string function;  // innermost Python function
+  bool empty = true;     // no frames at all
+
+  [[nodiscard]] bool has(Trait trait) const { return (bits >> static_cast<int>(trait) & 1) != 0; }
+  [[nodiscard]] Activity activity() const;
+};
+
+// Looks at each frame and each stack once.
+class StackTraitsCache {
+ public:
+  explicit StackTraitsCache(const Definitions& definitions) : definitions_(&definitions) {}
+
+  const StackTraits& of(StackId stack) const;
+
+ private:
+  uint64_t bits_of(FrameId frame) const;
+
+  const Definitions* definitions_;
+  mutable std::unordered_map<StackId, StackTraits> stacks_;
+  mutable std::unordered_map<FrameId, uint64_t> frames_;
+};
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_ATTRIBUTION_STACK_TRAITS_H

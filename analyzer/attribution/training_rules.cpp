@@ -1,0 +1,105 @@
+// What training leaves in memory: parameters, gradients, optimizer state, and what the optimizer
+// and the backward pass hold for a moment.
+#include "attribution/torch_rules.h"
+
+namespace vramtrack {
+namespace {
+
+bool ends_before(uint64_t block, uint64_t sequence, const Scene& scene) {
+  return scene.evidence().end_of(block).sequence <= sequence;
+}
+
+// A block that was made during one activity and is gone before the next begins.
+bool is_passing(const Block& block, const Scene& scene) {
+  return ends_before(block.sequence, scene.evidence().end_of_activity(block.sequence), scene);
+}
+
+}  // namespace
+
+std::optional<Verdict> optimizer_state(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.has(Trait::optimizer_state_creation))
+    return Verdict{Category::optimizer_state, "", "made where the optimizer creates its state",
+                   0.97};
+  if (traits.activity() != Activity::optimizer || traits.has(Trait::gradient_scaling))
+    return std::nullopt;
+  if (is_passing(block, scene))
+    return Verdict{Category::workspace, "optimizer", "made and freed within one optimizer step",
+                   0.85};
+  return Verdict{Category::optimizer_state, "", "made in the optimizer's step and kept beyond it",
+                 0.9};
+}
+
+std::optional<Verdict> optimizer_temporary(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (!traits.has(Trait::gradient_scaling)) return std::nullopt;
+  return Verdict{Category::workspace, "optimizer", "made while gradients are scaled or clipped",
+                 0.85};
+}
+
+std::optional<Verdict> parameters_from_stack(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.has(Trait::module_move))
+    return Verdict{Category::parameters, "", "made where a module is moved to the device", 0.97};
+  const bool creates = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
+  if (!creates) return std::nullopt;
+  if (scene.evidence().end_of(block.sequence).sequence != kNever && is_passing(block, scene))
+    return Verdict{Category::workspace, "", "made and freed while a module is created", 0.7};
+  return Verdict{Category::parameters, "", "made where a module creates its parameters", 0.93};
+}
+
+std::optional<Verdict> gradients(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.activity() != Activity::backward) return std::nullopt;
+  if (traits.has(Trait::accumulate_grad))
+    return Verdict{Category::gradients, "", "made where a parameter's gradient is stored", 0.97};
+  if (!is_passing(block, scene)) {
+    const bool shaped = scene.evidence().is_parameter_size(comparable_size(block));
+    return Verdict{Category::gradients, "",
+                   shaped ? "made in the backward pass, as large as a parameter, kept beyond it"
+                          : "made in the backward pass and kept beyond it",
+                   shaped ? 0.95 : 0.8};
+  }
+  const bool scores = traits.has(Trait::softmax) || traits.backward_node.starts_with("Softmax") ||
+                      (scene.evidence().is_softmax_size(comparable_size(block)) &&
+                       !scene.evidence().is_projection_size(comparable_size(block)));
+  if (scores)
+    return Verdict{Category::attention, "backward",
+                   "gradient of attention scores, gone when the backward pass is done", 0.85};
+  if (traits.has(Trait::loss) || scene.evidence().is_logits_size(comparable_size(block)))
+    return Verdict{Category::activations, "logits",
+                   "gradient of the logits, gone when the backward pass is done", 0.85};
+  return Verdict{Category::activations, "backward",
+                 "gradient of an activation, gone when the backward pass is done", 0.85};
+}
+
+// Memory from before the recording has no stack. Parameters are never freed; an optimizer that
+// writes new state puts it in place of the old; Adam keeps two values for each parameter.
+std::optional<Verdict> before_recording(const Block& block, const Scene& scene) {
+  if (block.stack != 0 && (block.flags & kEventReconstructed) == 0) return std::nullopt;
+  if (!scene.evidence().trains()) return std::nullopt;
+  const BlockEnd end = scene.evidence().end_of(block.sequence);
+  const uint64_t size = comparable_size(block);
+  if (end.sequence == kNever) {
+    const uint64_t states = scene.evidence().replaced_count(size);
+    if (states != 0)
+      return Verdict{
+          Category::parameters, "",
+          "older than the recording and never freed; an optimizer replaces state of this size",
+          0.8};
+    return Verdict{Category::parameters, "", "older than the recording and never freed", 0.5};
+  }
+  switch (scene.traits.of(end.stack).activity()) {
+    case Activity::optimizer:
+      return Verdict{Category::optimizer_state, "",
+                     "older than the recording; an optimizer's step puts new state in its place",
+                     0.8};
+    case Activity::backward:
+      return Verdict{Category::activations, "",
+                     "older than the recording; the backward pass frees it", 0.7};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace vramtrack
