@@ -3,6 +3,8 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "kernels/elementwise.h"
@@ -24,23 +26,30 @@ Effects parse(const char* mangled) {
   return effects;
 }
 
+struct Hash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view name) const {
+    return std::hash<std::string_view>{}(name);
+  }
+};
+
 // Kernels are launched from several threads; each name is parsed once. Never destroyed: launches go
 // on at exit.
 class Cache {
  public:
-  const Effects& find(const char* name) {
+  const Effects& find(std::string_view name) {
     {
       std::shared_lock lock(mutex_);
       if (const auto found = effects_.find(name); found != effects_.end()) return *found->second;
     }
-    auto parsed = std::make_unique<Effects>(parse(name));
+    auto parsed = std::make_unique<Effects>(parse(std::string(name).c_str()));
     std::unique_lock lock(mutex_);
-    return *effects_.try_emplace(name, std::move(parsed)).first->second;
+    return *effects_.try_emplace(std::string(name), std::move(parsed)).first->second;
   }
 
  private:
   std::shared_mutex mutex_;
-  std::unordered_map<const char*, std::unique_ptr<Effects>> effects_;
+  std::unordered_map<std::string, std::unique_ptr<Effects>, Hash, std::equal_to<>> effects_;
 };
 
 Cache& cache() {

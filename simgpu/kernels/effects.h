@@ -12,8 +12,7 @@
 
 namespace simgpu {
 
-// `name` is the kernel's mangled name and must live as long as the process (it keys a cache);
-// `parameters` are the launch's, one pointer each.
+// `name` is the kernel's mangled name, `parameters` are the launch's, one pointer each.
 void apply_launch_effects(const char* name, void* const* parameters);
 
 }  // namespace simgpu
