@@ -52,6 +52,7 @@ void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
   if (size < kTellingSize) return;
   const bool forwards =
       traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
+  if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);
   if (traits.has(Trait::softmax) && !traits.has(Trait::loss) && forwards) {
     softmax_.insert(size);
     largest_softmax_ = std::max(largest_softmax_, size);

@@ -54,6 +54,9 @@ class Evidence {
   [[nodiscard]] bool is_projection_size(uint64_t bytes) const {
     return projection_.contains(bytes);
   }
+  [[nodiscard]] bool is_activation_size(uint64_t bytes) const {
+    return activation_.contains(bytes);
+  }
   [[nodiscard]] bool is_parameter_size(uint64_t bytes) const { return parameter_.contains(bytes); }
   // Blocks of this size that lived before the recording began, by what ended them.
   [[nodiscard]] uint64_t kept_count(uint64_t bytes) const;      // nothing did
@@ -78,6 +81,7 @@ class Evidence {
   std::unordered_set<uint64_t> softmax_;
   std::unordered_set<uint64_t> logits_;
   std::unordered_set<uint64_t> projection_;
+  std::unordered_set<uint64_t> activation_;  // of a forward pass, casts left out
   std::unordered_set<uint64_t> parameter_;
   std::unordered_map<uint64_t, uint64_t> kept_;
   std::unordered_map<uint64_t, uint64_t> replaced_;

@@ -1,5 +1,7 @@
 // What a model's forward pass makes: attention intermediates, keys and values, logits, activations;
 // and what libraries take for themselves.
+#include <fmt/format.h>
+
 #include "attribution/torch_rules.h"
 
 namespace vramtrack {
@@ -13,6 +15,14 @@ constexpr uint64_t kBlasWorkspace = 2 * 4096 * 1024 + 8 * 16 * 1024;
 bool is_score_sized(uint64_t bytes, const Evidence& evidence) {
   for (const uint64_t same : {bytes, bytes * 2, bytes * 4, bytes / 2})
     if (evidence.is_softmax_size(same)) return true;
+  return false;
+}
+
+// Operators that make a tensor out of nothing or of host memory.
+bool brings_data(std::string_view op) {
+  for (const std::string_view name : {"to", "_to_copy", "copy", "rand", "tensor", "arange", "zeros",
+                                      "ones", "full", "empty", "eye"})
+    if (op.starts_with(name)) return true;
   return false;
 }
 
@@ -32,7 +42,8 @@ std::optional<Verdict> library_workspace(const Block& block, const Scene& scene)
   if (comparable_size(block) == kBlasWorkspace)
     return Verdict{Category::workspace, "",
                    "has exactly the size of PyTorch's cuBLAS workspace (8,519,680 bytes)", 0.9};
-  if (traits.has(Trait::cudnn)) return Verdict{Category::workspace, "", "made by cuDNN", 0.85};
+  if (traits.has(Trait::cudnn) && !traits.has(Trait::tensor_creation))
+    return Verdict{Category::workspace, "", "made by cuDNN", 0.85};
   return std::nullopt;
 }
 
@@ -86,7 +97,9 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
 std::optional<Verdict> activations(const Block& block, const Scene& scene) {
   const StackTraits& traits = scene.traits.of(block.stack);
   if (!is_forward(traits)) return std::nullopt;
-  if (traits.has(Trait::autocast) && scene.evidence().is_parameter_size(comparable_size(block) * 2))
+  const uint64_t size = comparable_size(block);
+  if (traits.has(Trait::autocast) && scene.evidence().is_parameter_size(size * 2) &&
+      !scene.evidence().is_activation_size(size * 2))
     return Verdict{Category::activations, "autocast",
                    "a parameter cast for autocast, kept until the region ends", 0.75};
   if (traits.activity() == Activity::recomputation)
@@ -98,7 +111,19 @@ std::optional<Verdict> inputs(const Block& block, const Scene& scene) {
   const StackTraits& traits = scene.traits.of(block.stack);
   if (traits.activity() == Activity::data_loading)
     return Verdict{Category::inputs, "", "made where data is loaded", 0.9};
+  if (traits.activity() == Activity::unknown && brings_data(traits.outer_op))
+    return Verdict{Category::inputs, "",
+                   fmt::format("brought to the device or drawn there by {}, outside any module",
+                               traits.outer_op),
+                   0.7};
   return std::nullopt;
+}
+
+std::optional<Verdict> results_outside_modules(const Block& block, const Scene& scene) {
+  const StackTraits& traits = scene.traits.of(block.stack);
+  if (traits.activity() != Activity::unknown || traits.op.empty()) return std::nullopt;
+  return Verdict{Category::activations, "",
+                 fmt::format("result of {}, outside any module", traits.outer_op), 0.6};
 }
 
 }  // namespace vramtrack

@@ -24,6 +24,7 @@ constexpr Rule kRules[] = {
     {"attention", attention},
     {"activations", activations},
     {"inputs", inputs},
+    {"results outside modules", results_outside_modules},
 };
 
 }  // namespace

@@ -103,6 +103,7 @@ constexpr std::array kPatterns = std::to_array<Pattern>({
     {Trait::dropout, In::native, "dropout"},
     {Trait::dropout, In::python, "dropout"},
     {Trait::autocast, In::native, "at::autocast::"},
+    {Trait::tensor_creation, In::native, "at::detail::empty"},
     // Libraries.
     {Trait::blas_workspace, In::native, "workspace"},
     {Trait::blas_workspace, In::native, "cublascreate"},

@@ -43,6 +43,7 @@ enum class Trait : uint8_t {
   batched_product,  // bmm, baddbmm: scores, or weights times values
   dropout,
   autocast,
+  tensor_creation,  // the allocation is a tensor's, not a raw one
   blas_workspace,
   cudnn,
   nccl,

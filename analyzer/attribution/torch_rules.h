@@ -25,6 +25,7 @@ std::optional<Verdict> logits(const Block& block, const Scene& scene);
 std::optional<Verdict> attention(const Block& block, const Scene& scene);
 std::optional<Verdict> activations(const Block& block, const Scene& scene);
 std::optional<Verdict> inputs(const Block& block, const Scene& scene);
+std::optional<Verdict> results_outside_modules(const Block& block, const Scene& scene);
 
 }  // namespace vramtrack
 

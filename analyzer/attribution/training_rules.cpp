@@ -77,7 +77,6 @@ std::optional<Verdict> gradients(const Block& block, const Scene& scene) {
 // writes new state puts it in place of the old; Adam keeps two values for each parameter.
 std::optional<Verdict> before_recording(const Block& block, const Scene& scene) {
   if (block.stack != 0 && (block.flags & kEventReconstructed) == 0) return std::nullopt;
-  if (!scene.evidence().trains()) return std::nullopt;
   const BlockEnd end = scene.evidence().end_of(block.sequence);
   const uint64_t size = comparable_size(block);
   if (end.sequence == kNever) {
@@ -87,7 +86,7 @@ std::optional<Verdict> before_recording(const Block& block, const Scene& scene) 
           Category::parameters, "",
           "older than the recording and never freed; an optimizer replaces state of this size",
           0.8};
-    return Verdict{Category::parameters, "", "older than the recording and never freed", 0.5};
+    return Verdict{Category::parameters, "", "older than the recording and never freed", 0.6};
   }
   switch (scene.traits.of(end.stack).activity()) {
     case Activity::optimizer:
