@@ -130,6 +130,7 @@ enum class EventKind : uint8_t {
   graph_instantiate = 20,  // object = executable graph
   graph_exec_destroy = 21,
   physical_failed = 22,  // a request the driver refused: size, memory, device, result
+  handle_retain = 23,    // VMM: object = handle, one more reference; address = where it was mapped
 
   // The block ledger: what a caching allocator cut out of it.
   block_alloc = 32,           // address, size, requested, device, stream, witness fields

@@ -1,0 +1,85 @@
+// Graphs: their memory nodes, and the memory that their launches make the driver keep.
+#include "hooks/devices.h"
+#include "hooks/handlers.h"
+#include "hooks/pools.h"
+#include "record/recorder.h"
+
+namespace vramtrack {
+namespace {
+
+void instantiated(const Call& call, CUresult result, const CUgraphExec* exec) {
+  if (result != CUDA_SUCCESS || exec == nullptr) return;
+  Event event{.kind = EventKind::graph_instantiate,
+              .device = current_device(),
+              .object = reinterpret_cast<uint64_t>(*exec)};
+  emit(call, event);
+}
+
+}  // namespace
+
+CUresult graph_add_mem_alloc_node(const Call& call,
+                                  CUresult (*real)(CUgraphNode*, CUgraph, const CUgraphNode*,
+                                                   size_t, CUDA_MEM_ALLOC_NODE_PARAMS*),
+                                  CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  const CUresult result = real(node, graph, dependencies, count, parameters);
+  if (result != CUDA_SUCCESS || parameters == nullptr) return result;
+  expect_graph_memory();
+  Event event{.kind = EventKind::physical_alloc,
+              .memory = Memory::graph,
+              .device = static_cast<int16_t>(parameters->poolProps.location.id),
+              .address = parameters->dptr,
+              .size = parameters->bytesize,
+              .flags = kEventCaptured};
+  emit(call, event);
+  return result;
+}
+
+CUresult graph_instantiate(const Call& call,
+                           CUresult (*real)(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t),
+                           CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
+                           size_t log_bytes) {
+  const CUresult result = real(exec, graph, error_node, log, log_bytes);
+  instantiated(call, result, exec);
+  return result;
+}
+
+CUresult graph_instantiate_with_flags(const Call& call,
+                                      CUresult (*real)(CUgraphExec*, CUgraph, unsigned long long),
+                                      CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  const CUresult result = real(exec, graph, flags);
+  instantiated(call, result, exec);
+  return result;
+}
+
+CUresult graph_instantiate_with_params(
+    const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*),
+    CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  const CUresult result = real(exec, graph, parameters);
+  instantiated(call, result, exec);
+  return result;
+}
+
+CUresult graph_exec_destroy(const Call& call, CUresult (*real)(CUgraphExec), CUgraphExec exec) {
+  const CUresult result = real(exec);
+  if (result != CUDA_SUCCESS) return result;
+  Event event{.kind = EventKind::graph_exec_destroy, .object = reinterpret_cast<uint64_t>(exec)};
+  emit(call, event);
+  update_graph_memory(call, current_device());
+  return result;
+}
+
+CUresult graph_launch(const Call& call, CUresult (*real)(CUgraphExec, CUstream), CUgraphExec exec,
+                      CUstream stream) {
+  const CUresult result = real(exec, stream);
+  if (result == CUDA_SUCCESS) update_graph_memory(call, current_device());
+  return result;
+}
+
+CUresult device_graph_mem_trim(const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+  const CUresult result = real(device);
+  if (result == CUDA_SUCCESS) update_graph_memory(call, static_cast<int16_t>(device));
+  return result;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,67 @@
+// The library's beginning in a process, and what waits until the process uses a GPU.
+#include <dlfcn.h>
+
+#include "hooks/first_contact.h"
+#include "hooks/pending_frees.h"
+#include "hooks/real_functions.h"
+#include "record/config.h"
+#include "record/guard.h"
+#include "record/process.h"
+#include "stack/stack.h"
+
+#ifdef VRAMTRACK_HAVE_HELPER
+#include "python/helper.h"
+#endif
+
+namespace vramtrack {
+
+constinit std::atomic<bool> g_contacted{false};
+
+void make_first_contact() {
+  if (g_contacted.exchange(true, std::memory_order_relaxed)) return;
+  // Libraries, and perhaps a Python, that arrived after the constructor.
+  stacks_on_dlopen();
+}
+
+namespace {
+
+void forget_parent() {
+  stacks_after_fork_child();
+  forget_pending_frees();
+#ifdef VRAMTRACK_HAVE_HELPER
+  python_helper_after_fork_child();
+#endif
+}
+
+__attribute__((constructor)) void library_begins() {
+  const Guard guard;
+  read_config();
+  if (!config().enabled) return;
+  process_initialize();
+  call_in_children(forget_parent);
+  stacks_initialize();
+#ifdef VRAMTRACK_HAVE_HELPER
+  if (config().helper) python_helper_start_if_possible();
+#endif
+}
+
+}  // namespace
+}  // namespace vramtrack
+
+// Libraries that go take the addresses in our caches with them.
+extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) {
+  using Function = int (*)(void*);
+  static Function real = nullptr;
+  if (real == nullptr) {
+    real = reinterpret_cast<Function>(dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.34"));
+    if (real == nullptr)
+      real = reinterpret_cast<Function>(dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.2.5"));
+  }
+  const int result = real(handle);
+  if (vramtrack::g_contacted.load(std::memory_order_relaxed)) {
+    const vramtrack::Guard guard;
+    vramtrack::forget_callers();
+    vramtrack::stacks_on_dlclose();
+  }
+  return result;
+}

@@ -1,0 +1,233 @@
+#include "hooks/real_functions.h"
+#include "record/slice.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "hooks/loaded_objects.h"
+
+namespace vramtrack {
+namespace {
+
+// ---- driver
+
+struct AddressEntry {
+  void* real;
+  void* wrapper;
+};
+
+struct Driver {
+  void* real[kHookCount] = {};
+  DriverCalls calls;
+  AddressEntry by_address[kHookCount] = {};  // sorted by real
+  size_t address_count = 0;
+  bool simulated = false;
+};
+
+constinit Driver g_driver;
+// 0: not seen, 1: being looked up, 2: complete. It stays loaded for good.
+constinit std::atomic<uint32_t> g_driver_state{0};
+constinit DriverCalls g_no_calls;
+
+bool is_driver(const LoadedObject& object) {
+  const std::string_view name = object.name();
+  return slice(name, 0, 10) == std::string_view("libcuda.so") && object.find("cuInit") != nullptr;
+}
+
+void read_driver(const LoadedObject& object) {
+  Driver& d = g_driver;
+  d.address_count = 0;
+  for (size_t i = 0; i < kHookCount; ++i) {
+    const HookInfo& info = hook_info(static_cast<Hook>(i));
+    if (!info.driver) continue;
+    d.real[i] = object.find(info.name);
+    if (d.real[i] != nullptr) d.by_address[d.address_count++] = {d.real[i], info.wrapper};
+  }
+  std::sort(d.by_address, d.by_address + d.address_count,
+            [](const AddressEntry& a, const AddressEntry& b) { return a.real < b.real; });
+#define CALL(name) d.calls.name = reinterpret_cast<decltype(&::name)>(object.find(#name));
+#include "hooks/driver_calls.def"
+#undef CALL
+  d.simulated = object.exports_prefix("simgpu_");
+}
+
+// Concurrent first calls may both look; the results are the same.
+bool driver_ready() {
+  if (g_driver_state.load(std::memory_order_acquire) == 2) return true;
+  bool found = false;
+  for_each_loaded_object([&found](const LoadedObject& object) {
+    if (is_ours(reinterpret_cast<const void*>(object.begin())) || !is_driver(object)) return true;
+    // Under the loader's lock, so that one thread at a time writes.
+    if (g_driver_state.load(std::memory_order_acquire) != 2) read_driver(object);
+    g_driver_state.store(2, std::memory_order_release);
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+// ---- callers
+
+struct Caller {
+  std::atomic<Caller*> next{nullptr};
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  void* real = nullptr;
+  uint32_t generation = 0;
+};
+
+constexpr size_t kMaxCallers = 4096;
+
+constinit Caller g_callers[kMaxCallers];
+constinit std::atomic<size_t> g_caller_count{0};
+constinit std::atomic<Caller*> g_callers_of[kHookCount] = {};
+constinit std::atomic<uint32_t> g_generation{0};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return slice(text, 0, prefix.size()) == prefix;
+}
+
+// Other preloaded libraries that stand in for the runtime, behind us, come before it.
+bool is_preloaded(const LoadedObject& object) {
+  const char* list = std::getenv("LD_PRELOAD");
+  return list != nullptr && !object.path().empty() &&
+         std::string_view(list).find(object.path()) != std::string_view::npos;
+}
+
+constexpr size_t kMaxCandidates = 16;
+
+struct Candidates {
+  struct One {
+    char soname[64];
+    void* real;
+    bool interposer;
+    bool runtime;
+    bool is_caller;
+  } all[kMaxCandidates];
+  size_t count = 0;
+};
+
+Candidates find_candidates(std::string_view name, const void* caller) {
+  Candidates found;
+  bool behind_us = false;
+  for_each_loaded_object([&](const LoadedObject& object) {
+    if (is_ours(reinterpret_cast<const void*>(object.begin()))) {
+      behind_us = true;
+      return true;
+    }
+    void* real = object.find(name);
+    if (real == nullptr) return true;
+    Candidates::One& one = found.all[found.count++];
+    const std::string_view soname = object.name();
+    const size_t length = std::min(soname.size(), sizeof one.soname - 1);
+    std::memcpy(one.soname, soname.data(), length);
+    one.soname[length] = '\0';
+    one.real = real;
+    one.runtime = starts_with(soname, "libcudart");
+    one.is_caller = object.contains(caller);
+    one.interposer = behind_us && !one.runtime && !one.is_caller &&
+                     !starts_with(soname, "libc10") && is_preloaded(object);
+    return found.count < kMaxCandidates;
+  });
+  return found;
+}
+
+struct Choice {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  void* real = nullptr;
+};
+
+Choice choose(std::string_view name, const void* caller) {
+  const Candidates candidates = find_candidates(name, caller);
+  Choice choice;
+  const auto take_first = [&](auto accept) {
+    for (size_t i = 0; i < candidates.count && choice.real == nullptr; ++i)
+      if (accept(candidates.all[i])) choice.real = candidates.all[i].real;
+  };
+  using One = Candidates::One;
+  take_first([](const One& c) { return c.interposer; });
+  take_first([](const One& c) { return c.is_caller; });
+  for_each_loaded_object([&](const LoadedObject& object) {
+    if (!object.contains(caller)) return true;
+    choice.begin = object.begin();
+    choice.end = object.end();
+    take_first([&object](const One& c) { return object.needs(c.soname); });
+    return false;
+  });
+  take_first([](const One& c) { return c.runtime; });
+  take_first([](const One&) { return true; });
+  return choice;
+}
+
+void remember(Hook hook, const Choice& choice, uint32_t generation) {
+  if (choice.real == nullptr || choice.end == 0) return;
+  const size_t index = g_caller_count.fetch_add(1, std::memory_order_relaxed);
+  if (index >= kMaxCallers) {  // looked up each time from now on
+    g_caller_count.store(kMaxCallers, std::memory_order_relaxed);
+    return;
+  }
+  Caller& entry = g_callers[index];
+  entry.begin = choice.begin;
+  entry.end = choice.end;
+  entry.real = choice.real;
+  entry.generation = generation;
+  std::atomic<Caller*>& head = g_callers_of[static_cast<size_t>(hook)];
+  Caller* first = head.load(std::memory_order_relaxed);
+  do entry.next.store(first, std::memory_order_relaxed);
+  while (!head.compare_exchange_weak(first, &entry, std::memory_order_release,
+                                     std::memory_order_relaxed));
+}
+
+}  // namespace
+
+void* real_driver(Hook hook) {
+  if (g_driver_state.load(std::memory_order_acquire) != 2 && !driver_ready()) return nullptr;
+  return g_driver.real[static_cast<size_t>(hook)];
+}
+
+const DriverCalls& driver_calls() {
+  return driver_ready() ? g_driver.calls : g_no_calls;
+}
+
+bool driver_is_simulated() {
+  return driver_ready() && g_driver.simulated;
+}
+
+void* wrapper_for(void* real) {
+  if (real == nullptr || !driver_ready()) return real;
+  const AddressEntry* end = g_driver.by_address + g_driver.address_count;
+  const AddressEntry* found =
+      std::lower_bound(static_cast<const AddressEntry*>(g_driver.by_address), end, real,
+                       [](const AddressEntry& entry, void* value) { return entry.real < value; });
+  return found != end && found->real == real ? found->wrapper : real;
+}
+
+void* real_for_caller(Hook hook, const void* caller) {
+  const auto address = reinterpret_cast<uintptr_t>(caller);
+  const uint32_t generation = g_generation.load(std::memory_order_acquire);
+  for (const Caller* c = g_callers_of[static_cast<size_t>(hook)].load(std::memory_order_acquire);
+       c != nullptr; c = c->next.load(std::memory_order_relaxed))
+    if (address >= c->begin && address < c->end && c->generation == generation) return c->real;
+  const Choice choice = choose(hook_info(hook).name, caller);
+  remember(hook, choice, generation);
+  return choice.real;
+}
+
+bool somebody_exports(Hook hook) {
+  bool found = false;
+  for_each_loaded_object([&](const LoadedObject& object) {
+    found = !is_ours(reinterpret_cast<const void*>(object.begin())) &&
+            object.find(hook_info(hook).name) != nullptr;
+    return !found;
+  });
+  return found;
+}
+
+void forget_callers() {
+  g_generation.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace vramtrack

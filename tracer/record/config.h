@@ -1,0 +1,30 @@
+// The options of `vramtrack run`, as the shim reads them: environment variables, once, when it is
+// loaded. docs/options.md lists them.
+#ifndef VRAMTRACK_TRACER_RECORD_CONFIG_H
+#define VRAMTRACK_TRACER_RECORD_CONFIG_H
+
+#include <cstdint>
+
+namespace vramtrack {
+
+struct Config {
+  bool enabled = true;             // VRAMTRACK=off
+  bool cpu = false;                // VRAMTRACK_CPU
+  bool kernels = true;             // VRAMTRACK_KERNELS=names|off
+  bool quiet = false;              // VRAMTRACK_QUIET: no line at the end
+  bool native_stacks = true;       // VRAMTRACK_STACKS=both|python|native|none
+  bool python_stacks = true;       //
+  bool helper = true;              // VRAMTRACK_HELPER=off
+  bool simulated = false;          // VRAMTRACK_SIMULATED: `run --simulate` started us
+  bool write_mode = false;         // VRAMTRACK_WRITE_MODE: as on a network file system
+  uint32_t sample_seconds = 10;    // VRAMTRACK_SAMPLE_SECONDS: cuMemGetInfo at most this often
+  const char* output = nullptr;    // VRAMTRACK_OUTPUT: folder or file
+  const char* job_list = nullptr;  // VRAMTRACK_JOB: where `run` learns which files were written
+};
+
+const Config& config();
+void read_config();  // from the constructor of the library; reads the environment only
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_TRACER_RECORD_CONFIG_H
