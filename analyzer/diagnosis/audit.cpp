@@ -54,11 +54,13 @@ Decision decide_limit(const Point& p) {
                         text(*p.limit), text(*p.reserved), text(*p.held()), text(*p.ask)),
             {OomVerdict::limit}};
   }
-  return {OomVerdict::limit,
-          Confidence::high,
-          fmt::format("the pool may hold {} and holds {} already: the limit refused, not the card",
-                      text(*p.limit), text(*p.reserved)),
-          {}};
+  return {
+      OomVerdict::limit,
+      Confidence::high,
+      fmt::format("the pool may hold {} and holds {} already{}: the limit refused, not the card",
+                  text(*p.limit), text(*p.reserved),
+                  p.ask ? fmt::format(", {} more were asked for", text(*p.ask)) : ""),
+      {}};
 }
 
 Decision decide_room(const Point& p) {
@@ -104,6 +106,13 @@ Decision decide_without_pool(const Point& p) {
             Confidence::low,
             fmt::format("{} were asked for and {} are free; who holds the rest is not said",
                         text(*p.ask), text(*p.free)),
+            {}};
+  }
+  if (p.ask) {
+    return {OomVerdict::undetermined,
+            Confidence::low,
+            fmt::format("{} were refused; what fills the device the message does not say",
+                        text(*p.ask)),
             {}};
   }
   return {OomVerdict::undetermined, Confidence::low, "the message carries too few numbers", {}};

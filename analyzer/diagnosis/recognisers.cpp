@@ -1,7 +1,6 @@
 #include "diagnosis/recognisers.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace vramtrack {
@@ -64,20 +63,23 @@ std::optional<PrintedSize> size_after(std::string_view window, std::string_view 
   if (found == std::string_view::npos) return std::nullopt;
   const size_t at = found + before.size();
   if (at >= window.size() || window[at] < '0' || window[at] > '9') return std::nullopt;
-  auto token = read_size(window, at);
+  const auto token = read_size(window, at);
   if (!token) return std::nullopt;
-  // "20.10gof15.48ghbm": one letter, glued to the next word.
-  constexpr std::string_view kLetters = "kmgt";
-  if (!token->has_unit && token->end < window.size()) {
-    const size_t power = kLetters.find(window[token->end]);
-    const long double scale = power == std::string_view::npos ? 1 : std::pow(1024.0L, power + 1.0L);
-    const std::string_view digits = window.substr(at, token->end - at);
-    const size_t point = digits.find('.');
-    const size_t decimals = point == std::string_view::npos ? 0 : digits.size() - point - 1;
-    token->size.bytes *= scale;
-    if (scale > 1) token->size.half_step = scale / 2 / std::pow(10.0L, decimals);
-  }
   return token->size;
+}
+
+std::optional<PrintedSize> bytes_after(std::string_view window, std::string_view before) {
+  constexpr size_t kMaxDigits = 20;
+  const size_t found = window.find(before);
+  if (found == std::string_view::npos) return std::nullopt;
+  const size_t begin = found + before.size();
+  size_t end = begin;
+  long double value = 0;
+  for (; end < window.size() && window[end] >= '0' && window[end] <= '9'; ++end) {
+    value = value * 10 + (window[end] - '0');
+  }
+  if (end == begin || end - begin > kMaxDigits) return std::nullopt;
+  return PrintedSize::exact(value);
 }
 
 std::string_view number_after(std::string_view window, std::string_view before) {

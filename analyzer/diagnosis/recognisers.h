@@ -50,8 +50,12 @@ void read_clauses(const Candidate& candidate, std::span<const Clause> clauses, s
 // Keeps the first value of a size, or a more exact spelling of the same one.
 void keep_size(SizeKind which, const PrintedSize& size, OomMessage& message);
 
-// The number right behind the first `before` in the window, with or without a unit (then bytes).
+// The number right behind the first `before` in the window, with its unit.
 std::optional<PrintedSize> size_after(std::string_view window, std::string_view before);
+
+// The whole number right behind it, which counts bytes. Where the next line was glued to the digits
+// a unit must not be read out of its first letter.
+std::optional<PrintedSize> bytes_after(std::string_view window, std::string_view before);
 
 // The digits that follow `before` in the window, and an optional fraction: "0.70" after
 // "gpu_memory_utilization(". Empty if there are none.

@@ -7,22 +7,22 @@ namespace vramtrack {
 namespace {
 
 // A BFC dump lists every chunk before its totals.
-constexpr size_t kDumpLength = 8 * 1024 * 1024;
+constexpr size_t kDumpLength = 2 * 1024 * 1024;
+constexpr size_t kSurroundings = 64 * 1024;
 constexpr size_t kPlanLength = 64 * 1024;
 
 constexpr std::array kPlanClauses = {
     Clause{"whiletryingtoallocate", "", SizeKind::ask},
     Clause{"outofmemoryallocating", "", SizeKind::ask},
     Clause{"failedtoallocaterequestfor", "", SizeKind::ask},
-    Clause{"failedtoallocaterequestfor", "(", SizeKind::ask},
     Clause{"preallocatedtempallocation:", "", SizeKind::temporary},
     Clause{"totalallocation:", "", SizeKind::planned},
     Clause{"totalfragmentation:", "", SizeKind::plan_fragmentation},
 };
 
-void read_number(std::string_view window, std::string_view before, SizeKind which,
-                 OomMessage& message) {
-  if (const auto size = size_after(window, before)) keep_size(which, *size, message);
+void read_bytes(std::string_view window, std::string_view before, SizeKind which,
+                OomMessage& message) {
+  if (const auto size = bytes_after(window, before)) keep_size(which, *size, message);
 }
 
 // "Stats: Limit: 4928097484 InUse: 4248542720 MaxInUse: ..." in bytes, after the dump.
@@ -32,11 +32,11 @@ void read_bfc_stats(const Candidate& candidate, OomMessage& message) {
   if (stats == std::string_view::npos) return;
   const std::string_view totals = window.substr(stats, 2000);
   if (totals.substr(0, 200).find("inuse:") == std::string_view::npos) return;
-  read_number(totals, "limit:", SizeKind::limit, message);
-  read_number(totals, "inuse:", SizeKind::allocated, message);
-  read_number(totals, "maxinuse:", SizeKind::peak, message);
-  read_number(totals, "largestfreeblock:", SizeKind::largest_free, message);
-  if (const auto held = size_after(window, "total_region_allocated_bytes_:")) {
+  read_bytes(totals, "limit:", SizeKind::limit, message);
+  read_bytes(totals, "inuse:", SizeKind::allocated, message);
+  read_bytes(totals, "maxinuse:", SizeKind::peak, message);
+  read_bytes(totals, "largestfreeblock:", SizeKind::largest_free, message);
+  if (const auto held = bytes_after(window, "total_region_allocated_bytes_:")) {
     keep_size(SizeKind::reserved, *held, message);
   }
 }
@@ -58,6 +58,7 @@ std::optional<OomMessage> read_xla(const Candidate& candidate) {
   Candidate plan = candidate;
   plan.limit = std::min(candidate.limit, candidate.at + kPlanLength);
   read_clauses(plan, kPlanClauses, 1500, message);
+  if (const auto exact = size_after(head, "(")) keep_size(SizeKind::ask, *exact, message);
   if (message.sizes.contains(SizeKind::planned))
     message.form = "with the plan of a compiled program";
   if (!message.sizes.contains(SizeKind::ask)) return std::nullopt;
@@ -65,13 +66,28 @@ std::optional<OomMessage> read_xla(const Candidate& candidate) {
   return message;
 }
 
+// "20.10G" in "Used 20.10G of": one letter, which the next word was glued to.
+std::optional<PrintedSize> short_size_after(std::string_view window, std::string_view before) {
+  const std::string digits(number_after(window, before));
+  if (digits.empty()) return std::nullopt;
+  const size_t unit = window.find(before) + before.size() + digits.size();
+  if (unit >= window.size()) return std::nullopt;
+  const auto token = read_size(digits + window[unit], 0);
+  if (!token || !token->has_unit) return std::nullopt;
+  return token->size;
+}
+
 // "Ran out of memory in memory space hbm. Used 20.10G of 15.48G hbm. Exceeded hbm capacity by ..."
 std::optional<OomMessage> read_tpu(const Candidate& candidate) {
-  OomMessage message = message_at(candidate, "JAX/XLA", "compile time, TPU");
+  OomMessage message = message_at(candidate, "JAX/XLA", "compile time");
   const std::string_view window = candidate.window().substr(0, 1000);
-  read_number(window, "used", SizeKind::planned, message);
-  const size_t of = window.find("gof");
-  if (of != std::string_view::npos) read_number(window.substr(of), "gof", SizeKind::total, message);
+  if (const auto used = short_size_after(window, "used")) {
+    message.sizes.emplace(SizeKind::planned, *used);
+  }
+  const size_t used = std::min(window.find("used"), window.size());
+  if (const auto total = short_size_after(window.substr(used), "of")) {
+    message.sizes.emplace(SizeKind::total, *total);
+  }
   message.device = "TPU";
   message.end = candidate.at + 40;
   return message;
@@ -86,7 +102,6 @@ std::optional<OomMessage> read_tensor(const Candidate& candidate) {
   if (open != std::string_view::npos && close != std::string_view::npos && close > open) {
     long double elements = 1;
     for (size_t at = open + 1; at < close;) {
-      const auto token = read_size(window.substr(0, close), at);
       const size_t comma = std::min(window.find(',', at), close);
       long double dimension = 0;
       for (size_t digit = at; digit < comma; ++digit) {
@@ -94,7 +109,7 @@ std::optional<OomMessage> read_tensor(const Candidate& candidate) {
           dimension = dimension * 10 + (window[digit] - '0');
         }
       }
-      if (token) elements *= dimension;
+      elements *= dimension;
       at = comma + 1;
     }
     struct Type {
@@ -122,14 +137,16 @@ std::optional<OomMessage> read_tensor(const Candidate& candidate) {
 // "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB (rounded to 2415919104)..."
 std::optional<OomMessage> read_bfc(const Candidate& candidate) {
   const std::string_view window = candidate.window().substr(0, 300);
-  const bool jax = candidate.text.find("jaxlib") != std::string_view::npos ||
-                   candidate.text.find("xlaruntimeerror") != std::string_view::npos;
+  const size_t origin = candidate.at > kSurroundings ? candidate.at - kSurroundings : 0;
+  const std::string_view around = candidate.text.substr(origin, 2 * kSurroundings);
+  const bool jax = around.find("jaxlib") != std::string_view::npos ||
+                   around.find("xlaruntimeerror") != std::string_view::npos;
   OomMessage message =
       message_at(candidate, jax ? "JAX/XLA" : "TensorFlow", "best-fit allocator (BFC)");
   if (const auto ask = size_after(window, "ranoutofmemorytryingtoallocate")) {
     message.sizes.emplace(SizeKind::ask, *ask);
   }
-  if (const auto rounded = size_after(window, "(roundedto"))
+  if (const auto rounded = bytes_after(window, "(roundedto"))
     message.sizes[SizeKind::ask] = *rounded;
   message.end = candidate.at + 40;
   read_bfc_stats(candidate, message);

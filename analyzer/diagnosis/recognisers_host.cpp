@@ -45,6 +45,14 @@ constexpr char kNoMemory[] = "ENOMEM";
 constexpr char kPytorch[] = "PyTorch";
 constexpr char kShared[] = "shared memory of the data loader (/dev/shm)";
 
+// "cannot allocate memory in static TLS block" is a loader's complaint about thread-local storage.
+std::optional<OomMessage> read_enomem(const Candidate& candidate) {
+  if (candidate.window().substr(0, 64).find("statictls") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return read_host<kLinux, kNoMemory>(candidate);
+}
+
 std::optional<OomMessage> read_worker(const Candidate& candidate) {
   const std::string_view window = candidate.window().substr(0, 160);
   const bool killed = window.find("killedbysignal:killed") != std::string_view::npos;
@@ -63,7 +71,7 @@ std::optional<OomMessage> read_jetson(const Candidate& candidate) {
   OomMessage message =
       message_at(candidate, "Jetson (NvMap)", "memory shared by CPU and GPU", MessageKind::host);
   const std::string_view window = candidate.window().substr(0, 100);
-  if (const auto ask = size_after(window, "nvmapmemallocinternaltagged:")) {
+  if (const auto ask = bytes_after(window, "nvmapmemallocinternaltagged:")) {
     message.sizes.emplace(SizeKind::ask, *ask);
   }
   message.details["unified"] = "yes";
@@ -74,7 +82,7 @@ std::optional<OomMessage> read_jetson(const Candidate& candidate) {
 // "out of resource: shared memory, Required: 106496, Hardware limit: 101376"
 std::optional<OomMessage> read_triton(const Candidate& candidate) {
   const std::string_view window = candidate.window().substr(0, 300);
-  const auto required = size_after(window, "required:");
+  const auto required = bytes_after(window, "required:");
   if (!required) return std::nullopt;
   OomMessage message =
       message_at(candidate, "Triton", "on-chip resource of a kernel", MessageKind::not_memory);
@@ -86,7 +94,7 @@ std::optional<OomMessage> read_triton(const Candidate& candidate) {
         resource == "sharedmemory" ? "shared memory" : std::string(resource);
   }
   message.sizes.emplace(SizeKind::required, *required);
-  if (const auto limit = size_after(window, "hardwarelimit:")) {
+  if (const auto limit = bytes_after(window, "hardwarelimit:")) {
     message.sizes.emplace(SizeKind::available, *limit);
   }
   message.end = candidate.at + name;
@@ -100,8 +108,10 @@ constexpr std::array kRecognisers = {
     Recogniser{"thepagingfileistoosmall", read_host<kWindows, kPagingFile>},
     Recogniser{"outofmemory:killedprocess", read_host<kLinux, kKilled>},
     Recogniser{"cgroupoutofmemory", read_host<kLinux, kKilled>},
-    Recogniser{"oom-kill", read_host<kLinux, kKilled>},
-    Recogniser{"cannotallocatememory", read_host<kLinux, kNoMemory>},
+    Recogniser{"invokedoom-killer", read_host<kLinux, kKilled>},
+    Recogniser{"oom-killevent", read_host<kLinux, kKilled>},
+    Recogniser{"oom-kill:", read_host<kLinux, kKilled>},
+    Recogniser{"cannotallocatememory", read_enomem},
     Recogniser{"dataloaderworker(pid", read_worker},
     Recogniser{"insufficientsharedmemory(shm)", read_host<kPytorch, kShared>},
     Recogniser{"nvmapmemallocinternaltagged", read_jetson},

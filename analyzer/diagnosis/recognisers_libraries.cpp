@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array kCupyClauses = {
     Clause{"outofmemoryallocating", "", SizeKind::ask},
-    Clause{"allocatedsofar:", "", SizeKind::allocated},
+    Clause{"allocatedsofar:", "", SizeKind::reserved},
     Clause{"limitsetto:", "", SizeKind::limit},
 };
 
@@ -112,7 +112,7 @@ std::optional<OomMessage> read_bitsandbytes(const Candidate& candidate) {
 
 std::optional<OomMessage> read_onnxruntime(const Candidate& candidate) {
   OomMessage message = message_at(candidate, "ONNX Runtime", "arena");
-  if (const auto ask = size_after(candidate.window().substr(0, 100), "requestedbufferofsize")) {
+  if (const auto ask = bytes_after(candidate.window().substr(0, 100), "requestedbufferofsize")) {
     message.sizes.emplace(SizeKind::ask, *ask);
   }
   message.end = candidate.at + 60;

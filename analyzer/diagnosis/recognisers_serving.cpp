@@ -35,11 +35,12 @@ void read_utilization(std::string_view window, OomMessage& message) {
 // It is printed at every start; only without room for the cache does it tell of a failure.
 std::optional<OomMessage> read_profile_at(const Candidate& candidate, size_t from) {
   Candidate profile = candidate;
-  const size_t begin = candidate.text.rfind("canusetotal_gpu_memory", from);
-  const size_t weights = candidate.text.rfind("modelweightstake", from);
-  profile.at = from;
-  if (weights != std::string_view::npos && from - weights < 1000) profile.at = weights;
-  if (begin != std::string_view::npos && from - begin < 2000) profile.at = begin;
+  constexpr size_t kLookBack = 2000;
+  const size_t origin = from > kLookBack ? from - kLookBack : 0;
+  const std::string_view before = candidate.text.substr(origin, from - origin);
+  size_t begin = before.rfind("canusetotal_gpu_memory");
+  if (begin == std::string_view::npos) begin = before.rfind("modelweightstake");
+  profile.at = begin == std::string_view::npos ? from : origin + begin;
   OomMessage message =
       message_at(profile, "vLLM", "memory profile of the start", MessageKind::budget);
   read_clauses(profile, kProfileClauses, 1500, message);
@@ -141,10 +142,10 @@ std::optional<OomMessage> read_sglang(const Candidate& candidate) {
 // llama.cpp prints the card's room when it picks a device, and a table at the end.
 void read_ggml_surroundings(const Candidate& candidate, const std::string& backend,
                             OomMessage& message) {
-  const std::string device = "usingdevice" + backend;
-  const size_t line = candidate.text.rfind(device, candidate.at);
+  const std::string_view before = candidate.before(256 * 1024);
+  const size_t line = before.rfind("usingdevice" + backend);
   if (line == std::string_view::npos) return;
-  const std::string_view rest = candidate.text.substr(line, 200);
+  const std::string_view rest = before.substr(line, 200);
   const size_t free = rest.find("mibfree");
   if (free == std::string_view::npos) return;
   size_t digit = free;
@@ -178,10 +179,10 @@ std::optional<OomMessage> read_ggml_sized(const Candidate& candidate) {
   const size_t failed = before.rfind("failedtoallocate");
   if (failed == std::string_view::npos) return std::nullopt;
   const std::string backend(before.substr(failed + std::string_view("failedtoallocate").size()));
-  const auto ask = size_after(candidate.window().substr(0, 64), "bufferofsize");
+  const auto ask = bytes_after(candidate.window().substr(0, 64), "bufferofsize");
   if (!ask || backend.size() > 24) return std::nullopt;
   const bool host = backend.starts_with("cpu") || backend.ends_with("_host");
-  OomMessage message = message_at(candidate, "llama.cpp/ggml", "buffer of a back end",
+  OomMessage message = message_at(candidate, "llama.cpp/ggml", "buffer of a back end, by its size",
                                   host ? MessageKind::host : MessageKind::device);
   message.sizes.emplace(SizeKind::ask, *ask);
   message.device = backend;
@@ -219,7 +220,7 @@ std::optional<OomMessage> read_ggml_old(const Candidate& candidate) {
 
 std::optional<OomMessage> read_ggml_vulkan(const Candidate& candidate) {
   OomMessage message = message_at(candidate, "llama.cpp/ggml", "Vulkan allocation");
-  if (const auto ask = size_after(candidate.window().substr(0, 80), "allocationofsize")) {
+  if (const auto ask = bytes_after(candidate.window().substr(0, 80), "allocationofsize")) {
     message.sizes.emplace(SizeKind::ask, *ask);
   }
   message.end = candidate.at + 40;

@@ -305,8 +305,10 @@ void add_remarks(const OomMessage& message, TextDiagnosis& diagnosis) {
     remarks.push_back(
         fmt::format("{} of the allocated memory are private pools (CUDA graphs)", text(*graphs)));
   }
-  if (message.library.starts_with("PyTorch") && message.kind == MessageKind::device &&
-      diagnosis.audit.held && diagnosis.audit.verdict != OomVerdict::fragmentation &&
+  const bool cuda = message.library == "PyTorch" || message.library == "PyTorch (ROCm)";
+  if (cuda && message.kind == MessageKind::device && diagnosis.audit.held &&
+      diagnosis.audit.held->bytes >= 0 && message.form.find("2.") != std::string::npos &&
+      diagnosis.audit.verdict != OomVerdict::fragmentation &&
       diagnosis.audit.verdict != OomVerdict::undetermined) {
     remarks.push_back(
         fmt::format("the hint about fragmentation at the end of PyTorch's message is always "
