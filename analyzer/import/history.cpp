@@ -98,7 +98,7 @@ class Reconstruction {
       if (block.state == BlockState::free) continue;
       history_.blocks.insert_or_assign(
           block.address, HistoryBlock{block.address, block.size, block.requested, segment.stream,
-                                      block.stack, block.state == BlockState::pending});
+                                      block.stack, block.state == BlockState::pending, false});
     }
   }
 
@@ -152,7 +152,7 @@ class Reconstruction {
   void bring_back(const SnapshotEntry& entry, bool pending) {
     const auto [live, added] = history_.blocks.try_emplace(
         entry.address, HistoryBlock{entry.address, 0, entry.requested,
-                                    snapshot_.streams[entry.stream], 0, pending});
+                                    snapshot_.streams[entry.stream], 0, pending, false});
     if (!added) ++history_.facts.free_of_live_block;
   }
 
@@ -175,6 +175,7 @@ class Reconstruction {
       HistoryBlock& block = it->second;
       if (block.size != 0) continue;
       block.size = settings_.round_size(block.requested);
+      block.size_guessed = true;
       ++history_.facts.sizes_rounded;
       const auto segment = holding(history_.segments, block.address);
       if (segment == history_.segments.end() || segment->second.small_pool ||
@@ -260,6 +261,7 @@ class Reconstruction {
       if (entry.size == 0) ++history_.facts.sizes_rounded;
     } else {
       set_segment_flags(entry, segment->second);
+      correct_guess_before(entry.address, segment->second);
       size = cut(entry.address, rounded, segment->second);
       if (entry.size == 0) {
         ++history_.facts.sizes_derived;
@@ -269,9 +271,23 @@ class Reconstruction {
       }
     }
     if (entry.size == 0) entry.size = size;
-    blocks_.insert_or_assign(entry.address,
-                             HistoryBlock{entry.address, entry.size, entry.requested,
-                                          snapshot_.streams[entry.stream], entry.stack, false});
+    blocks_.insert_or_assign(
+        entry.address, HistoryBlock{entry.address, entry.size, entry.requested,
+                                    snapshot_.streams[entry.stream], entry.stack, false, false});
+  }
+
+  // An allocation takes the front of a free range. Where it seems to leave a gap behind a block
+  // whose size was guessed, that block is larger than the guess.
+  void correct_guess_before(uint64_t address, const HistorySegment& segment) {
+    auto before = blocks_.lower_bound(address);
+    if (before == blocks_.begin()) return;
+    HistoryBlock& block = std::prev(before)->second;
+    if (!block.size_guessed || block.address < segment.address ||
+        block.address + block.size >= address)
+      return;
+    block.size = address - block.address;
+    if (const auto first = history_.blocks.find(block.address); first != history_.blocks.end())
+      first->second.size = block.size;
   }
 
   // The size of the block that serves `rounded` bytes from the free range at `address`.

@@ -35,6 +35,7 @@ struct HistoryBlock {
   uint64_t stream = 0;
   StackId stack = 0;  // 0: allocated before the trace begins, freed in it; nobody knows the line
   bool pending = false;
+  bool size_guessed = false;  // at least this large
 };
 
 // Counts of what did not fit together, and of how sizes were found.

@@ -1,0 +1,168 @@
+#include "replay/allocator_prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace vramtrack {
+
+struct WhatIf::Outcome {
+  uint64_t reserved_peak = 0;
+  uint64_t driver_calls = 0;
+  uint64_t last_resorts = 0;
+  bool oom_served = false;
+  bool failed = false;
+};
+
+WhatIf::WhatIf(const Recording& recording, int16_t device)
+    : events_(recording),
+      device_(device),
+      settings_(AllocatorSettings::of_recording(recording.info().allocator_settings,
+                                                recording.info().metadata)) {
+  foreign_backend_ = settings_.backend != "native";
+  if (settings_.expandable_segments) {
+    // Nothing to add: the settings say so.
+  } else {
+    // Settings can be changed at run time, and old snapshots carry none: the segments know.
+    events_.for_each(device, [this](const Event& event) {
+      if (event.kind == EventKind::segment_map) settings_.expandable_segments = true;
+      return !settings_.expandable_segments;
+    });
+  }
+  AllocatorDriver driver(recording.definitions(), device, settings_, AllocatorDriver::Mode::follow);
+  events_.for_each(device, [&](const Event& event) { return driver.apply(event); });
+  driver.finish();
+  counts_ = driver.counts();
+}
+
+bool WhatIf::exact() const {
+  return possible() && counts_.first_difference.empty() && counts_.lost_blocks == 0 &&
+         counts_.addresses_equal == counts_.requests &&
+         counts_.segment_events_equal == counts_.segment_events;
+}
+
+AllocatorSimulator::Limits WhatIf::limits(const AllocatorSettings& settings) const {
+  AllocatorSimulator::Limits limits;
+  if (counts_.oom_recorded && counts_.oom_capacity != 0) {
+    limits.device_bytes = counts_.oom_capacity;
+  } else if (counts_.last_resorts != 0) {
+    limits.device_bytes = counts_.recorded_reserved_peak;
+  }
+  if (settings.garbage_collection_threshold > 0)
+    limits.fraction_bytes = counts_.recorded_reserved_peak;
+  return limits;
+}
+
+WhatIf::Outcome WhatIf::run(const AllocatorSettings& settings, Beginning beginning,
+                            Placement placement, UnknownRequest unknown) const {
+  AllocatorDriver driver(events_.recording().definitions(), device_, settings,
+                         AllocatorDriver::Mode::suppose, limits(settings));
+  driver.set_beginning(beginning);
+  driver.set_placement(placement);
+  driver.set_unknown_request(unknown);
+  if (counts_.oom_recorded) driver.stop_at_oom();
+  events_.for_each(device_, [&](const Event& event) { return driver.apply(event); });
+  driver.finish();
+  return {driver.simulator().reserved_peak(), driver.simulator().driver_calls(),
+          driver.simulator().retries(), driver.counts().oom_served,
+          driver.counts().failed_requests != 0};
+}
+
+Prediction WhatIf::predict(const AllocatorSettings& settings) const {
+  Prediction prediction;
+  prediction.settings = settings;
+  prediction.device = device_;
+  prediction.replay_exact = exact();
+  prediction.recorded_reserved_peak = counts_.recorded_reserved_peak;
+  if (!possible()) {
+    prediction.notes.emplace_back("nothing to replay");
+    return prediction;
+  }
+  std::vector<Outcome> outcomes;
+  const bool rounded = counts_.rounded_requests != 0;
+  const bool in_force = settings.text() == settings_.text();
+  for (const Beginning beginning : {Beginning::keep, Beginning::repack}) {
+    // Under the settings in force there is nothing to suppose about what was recorded.
+    if (beginning == Beginning::repack && (counts_.began_empty || in_force)) continue;
+    for (const Placement placement : {Placement::like_recorded, Placement::ascending}) {
+      if (placement == Placement::ascending && in_force && beginning == Beginning::keep) continue;
+      outcomes.push_back(run(settings, beginning, placement, UnknownRequest::largest));
+      if (rounded)
+        outcomes.push_back(run(settings, beginning, placement, UnknownRequest::smallest));
+    }
+  }
+  const auto [least, most] = std::minmax_element(
+      outcomes.begin(), outcomes.end(),
+      [](const Outcome& a, const Outcome& b) { return a.reserved_peak < b.reserved_peak; });
+  prediction.reserved_peak = {least->reserved_peak, most->reserved_peak};
+  prediction.driver_calls = most->driver_calls;
+  prediction.last_resorts = most->last_resorts;
+  if (counts_.oom_recorded) {
+    const auto served = std::count_if(outcomes.begin(), outcomes.end(),
+                                      [](const Outcome& o) { return o.oom_served && !o.failed; });
+    if (served == 0 || static_cast<size_t>(served) == outcomes.size())
+      prediction.oom_avoided = served != 0;
+  }
+  if (!counts_.began_empty && !in_force)
+    prediction.notes.emplace_back(
+        "the recording has no beginning: low if what was there had been laid out anew, high if it "
+        "had stayed as it was, or the other way round");
+  if (rounded)
+    prediction.notes.push_back(fmt::format("{} of {} requests are known only rounded",
+                                           counts_.rounded_requests, counts_.requests));
+  if (!prediction.replay_exact)
+    prediction.notes.push_back(
+        fmt::format("under the settings in force the replay differs from the recording: {} of {} "
+                    "addresses and {} of {} segment events agree",
+                    counts_.addresses_equal, counts_.requests, counts_.segment_events_equal,
+                    counts_.segment_events));
+  if (settings.garbage_collection_threshold > 0)
+    prediction.notes.push_back(
+        fmt::format("garbage collection works only with set_per_process_memory_fraction; replayed "
+                    "with a limit of {} bytes",
+                    counts_.recorded_reserved_peak));
+  if (!counts_.oom_recorded && counts_.last_resorts != 0)
+    prediction.notes.emplace_back(
+        "the allocator ran into the device's limit without failing; the recorded peak stands in "
+        "for that limit");
+  return prediction;
+}
+
+std::vector<AllocatorSettings> WhatIf::alternatives() const {
+  std::vector<AllocatorSettings> list;
+  const auto add = [&](auto change) {
+    AllocatorSettings other = settings_;
+    other.unknown.clear();
+    change(other);
+    if (other.text() != settings_.text()) list.push_back(std::move(other));
+  };
+  add([](AllocatorSettings& s) { s.expandable_segments = !s.expandable_segments; });
+  for (const uint64_t megabytes : {64, 256, 1024})
+    add([&](AllocatorSettings& s) { s.max_split_size = megabytes * kMiB; });
+  add([](AllocatorSettings& s) { s.garbage_collection_threshold = 0.8; });
+  for (const uint64_t divisions : {4, 8})
+    add([&](AllocatorSettings& s) { s.roundup_power2_divisions.fill(divisions); });
+  return list;
+}
+
+int16_t busiest_device(const Recording& recording) {
+  std::map<int16_t, uint64_t> events;
+  recording.for_each([&](const Event& event) {
+    if (event.kind == EventKind::block_alloc) ++events[event.device];
+    return true;
+  });
+  int16_t busiest = -1;
+  uint64_t most = 0;
+  for (const auto& [device, count] : events)
+    if (device >= 0 && count > most) {
+      busiest = device;
+      most = count;
+    }
+  return busiest;
+}
+
+Prediction predict(const Recording& recording, const AllocatorSettings& settings) {
+  return WhatIf(recording, busiest_device(recording)).predict(settings);
+}
+
+}  // namespace vramtrack
