@@ -31,6 +31,7 @@ bool g_have_libunwind = false;
 uintptr_t g_own_begin = 0;
 uintptr_t g_own_end = 0;
 constinit InternTable g_stacks;  // hash of all frames -> id
+std::atomic<void (*)()> g_listener{nullptr};
 
 // Whole stacks are told apart by 64 bits of hash: with a million distinct stacks, the chance that
 // any two share one is about one in thirty million.
@@ -122,8 +123,8 @@ void stacks_initialize() {
     g_native_wanted = std::strcmp(mode, "python") != 0 && std::strcmp(mode, "none") != 0;
     g_python_wanted = std::strcmp(mode, "native") != 0 && std::strcmp(mode, "none") != 0;
   }
+  modules_refresh();  // also where no stacks are wanted: it is how Python is found
   if (!g_native_wanted && !g_python_wanted) return;
-  modules_refresh();
   if (const Module* own = module_at(reinterpret_cast<uintptr_t>(&__ehdr_start)); own != nullptr) {
     g_own_begin = own->begin;
     g_own_end = own->end;
@@ -132,7 +133,14 @@ void stacks_initialize() {
   if (g_python_wanted) find_python();
 }
 
+void on_capture(void (*listener)()) {
+  g_listener.store(listener, std::memory_order_release);
+}
+
 uint32_t capture_stack() {
+  if (void (*listener)() = g_listener.load(std::memory_order_acquire); listener != nullptr)
+    listener();
+  if (!g_native_wanted && !g_python_wanted) return 0;
   NativeFrame native[kMaxFrames];
   PythonEntry entries[kMaxFrames];
   MergedFrame merged[kMaxStackDepth];
@@ -161,7 +169,6 @@ uint32_t capture_stack() {
 }
 
 void stacks_on_dlopen() {
-  if (!g_native_wanted && !g_python_wanted) return;
   modules_refresh();
   if (g_python_wanted && python() == nullptr) find_python();
 }

@@ -17,6 +17,9 @@ void stacks_initialize();
 // is written as a definition before its id is returned. The caller holds the re-entrancy guard.
 uint32_t capture_stack();
 
+// `listener` is called with each capture: how the Python helper learns that the program allocates.
+void on_capture(void (*listener)());
+
 // After the real dlopen / dlclose returned, outside the loader's locks.
 void stacks_on_dlopen();
 void stacks_on_dlclose();

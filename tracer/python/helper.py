@@ -1,0 +1,317 @@
+# Runs inside traced Python processes (helper.h tells how it gets there). Says what only Python knows:
+# steps, versions, and which memory holds parameters, gradients, optimizer state and KV caches.
+#
+# Rules: never import what the program has not imported; never let an exception out; never keep a
+# tensor alive; spend little time. Code of the program is not called: no properties, no __getattr__,
+# no __torch_function__ of tensor subclasses, hence the detours through type() and __dict__.
+import _thread
+import gc
+import itertools
+import os
+import sys
+import time
+
+SHARE = 0.005  # of the time may go into scans that nobody asked for
+CPU_TENSORS = os.environ.get("VRAMTRACK_CPU", "0") not in ("", "0", "off", "no", "false")
+CACHE_NAMES = ("k_cache", "v_cache", "kv_cache", "key_cache", "value_cache", "past_key")
+
+label = _native["label"]
+metadata = _native["metadata"]
+auto_step = _native["auto_step"]
+epoch = _native["epoch"]
+
+
+def guarded(function):
+    """Exceptions of ours end here. KeyboardInterrupt and the like belong to the program."""
+
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except Exception:
+            return None
+
+    return call
+
+
+# How a class answers without running code of its metaclass.
+ancestors = type.__dict__["__mro__"].__get__
+KINDS = {
+    ("torch.nn.modules.module", "Module"): "module",
+    ("torch.optim.optimizer", "Optimizer"): "optimizer",
+    ("transformers.cache_utils", "Cache"): "cache",
+}
+
+
+def kind_of(cls):
+    """What a type is to us, by the names of its ancestors, so that nothing has to be imported."""
+    for base in ancestors(cls):
+        module = base.__dict__.get("__module__")
+        if type(module) is str and (module, base.__name__) in KINDS:
+            return KINDS[module, base.__name__]
+    return None
+
+
+def find_objects():
+    """All modules, optimizers and caches of the process. Walks the heap of Python, in C."""
+    found = {"module": [], "optimizer": [], "cache": []}
+    objects = gc.get_objects()
+    # By id, not by class: hashing a class may run code of its metaclass.
+    classes = dict(zip(map(id, map(type, objects)), map(type, objects)))
+    kinds = {number: kind_of(cls) for number, cls in classes.items()}
+    wanted = {number for number, kind in kinds.items() if kind is not None}
+    for candidate in itertools.compress(
+        objects, map(wanted.__contains__, map(id, map(type, objects)))
+    ):
+        found[kinds[id(type(candidate))]].append(candidate)
+    return found
+
+
+class Scan:
+    """One pass over everything that holds tensors; labels storages, the first name wins."""
+
+    def __init__(self, torch, found):
+        self.torch = torch
+        self.found = found
+        self.plain_dispatch = torch.Tensor.__torch_dispatch__
+        self.is_cow = getattr(torch._C, "_is_cow_tensor", None)
+        self.labelled = set()
+        self.names = {}  # id of a parameter -> its name
+        self.shapes_outside = set()  # of parameters that no optimizer holds
+
+    def run(self):
+        parameters = list(self.parameters())
+        owned = set()
+        for optimizer in self.found["optimizer"]:
+            for group in optimizer.__dict__.get("param_groups", ()):
+                owned.update(id(p) for p in group.get("params", ()))
+        for name, parameter in parameters:
+            self.names.setdefault(id(parameter), name)
+            if id(parameter) not in owned:
+                self.shapes_outside.add(tuple(parameter.shape))
+            self.tensor(parameter, "parameters:" + name)
+        for name, buffer in self.buffers():
+            cached = any(part in name.lower() for part in CACHE_NAMES)
+            self.tensor(buffer, ("kv_cache:" if cached else "parameters:") + name)
+        for optimizer in self.found["optimizer"]:
+            self.optimizer(optimizer)
+        for name, parameter in parameters:
+            self.gradient(parameter, name)
+        for cache in self.found["cache"]:
+            self.cache(cache)
+
+    def roots(self):
+        """Modules that are no other's children, with a prefix where there are several."""
+        modules = self.found["module"]
+        children = set()
+        for module in modules:
+            children.update(id(c) for c in module.__dict__.get("_modules", {}).values())
+        roots = [m for m in modules if id(m) not in children]
+        full = [m for m in roots if any(map(self.has_memory, self.walk(m, "", "_parameters")))]
+        rest = [m for m in roots if not any(m is f for f in full)]
+        for module in full + rest:
+            prefix = "" if len(full) < 2 else type(module).__name__ + "."
+            yield module, prefix
+
+    def has_memory(self, item):
+        tensor = item[1]
+        plain = type(tensor).__torch_dispatch__ is self.plain_dispatch
+        return tensor.device.type != "meta" and (plain or hasattr(type(tensor), "__tensor_flatten__"))
+
+    def walk(self, root, prefix, attribute):
+        seen = set()
+        todo = [(root, prefix)]
+        while todo:
+            module, name = todo.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            for key, tensor in list((module.__dict__.get(attribute) or {}).items()):
+                if tensor is not None:
+                    yield name + key, tensor
+            children = list((module.__dict__.get("_modules") or {}).items())
+            for key, child in reversed(children):
+                if child is not None:
+                    todo.append((child, name + key + "."))
+
+    def parameters(self):
+        for root, prefix in self.roots():
+            for item in self.walk(root, prefix, "_parameters"):
+                yield item
+
+    def buffers(self):
+        for root, prefix in self.roots():
+            for item in self.walk(root, prefix, "_buffers"):
+                yield item
+
+    def optimizer(self, optimizer):
+        groups = optimizer.__dict__.get("param_groups", ())
+        for number, group in enumerate(groups):
+            for index, parameter in enumerate(group.get("params", ())):
+                if id(parameter) in self.names:
+                    continue
+                name = "param_groups[%d][%d]" % (number, index)
+                self.names[id(parameter)] = name
+                # A copy of a parameter that the optimizer does not know is its master weight.
+                master = tuple(parameter.shape) in self.shapes_outside
+                self.tensor(parameter, ("optimizer_state:master weight " if master else "parameters:") + name)
+                self.gradient(parameter, name)
+        for parameter, state in list((optimizer.__dict__.get("state") or {}).items()):
+            of = " of " + self.names.get(id(parameter), "?")
+            self.nested(state, "optimizer_state:", of, 3)
+
+    def gradient(self, parameter, name):
+        if parameter.is_leaf and parameter.grad is not None:
+            self.tensor(parameter.grad, "gradients:" + name)
+
+    def cache(self, cache):
+        state = cache.__dict__
+        for kind in ("key", "value"):
+            for number, tensor in enumerate(state.get(kind + "_cache") or ()):
+                self.nested(tensor, "kv_cache:layer %d %ss" % (number, kind), "", 2)
+        for number, layer in enumerate(state.get("layers") or ()):
+            for kind in ("keys", "values"):
+                tensor = layer.__dict__.get(kind)
+                self.nested(tensor, "kv_cache:layer %d %s" % (number, kind), "", 2)
+
+    def nested(self, value, name, suffix, depth):
+        if isinstance(value, self.torch.Tensor):
+            self.tensor(value, name + suffix)
+        elif depth and type(value) is dict:
+            for key, inner in list(value.items()):
+                self.nested(inner, name + str(key), suffix, depth - 1)
+        elif depth and type(value) in (list, tuple):
+            for inner in list(value):
+                self.nested(inner, name, suffix, depth - 1)
+
+    def tensor(self, tensor, name, depth=2):
+        try:
+            cls = type(tensor)
+            if cls.__torch_dispatch__ is not self.plain_dispatch:
+                # A wrapper (distributed, quantised ...) has its memory in the tensors inside; one
+                # that cannot be opened (fake, functional) has none.
+                if depth and hasattr(cls, "__tensor_flatten__"):
+                    for inner in tensor.__tensor_flatten__()[0]:
+                        self.tensor(getattr(tensor, inner), name, depth - 1)
+                return
+            device = tensor.device.type
+            if device == "meta" or (device == "cpu" and not CPU_TENSORS):
+                return
+            if self.is_cow is not None and self.is_cow(tensor):
+                return  # asking for its address would copy it
+            storage = tensor.untyped_storage()
+            pointer = storage.data_ptr()
+            if pointer and pointer not in self.labelled:
+                self.labelled.add(pointer)
+                label(pointer, storage.nbytes(), name)
+            # What quantisation hangs on a parameter: scales and the like.
+            if depth and cls.__module__.startswith("bitsandbytes"):
+                state = tensor.__dict__.get("quant_state")
+                if state is not None:
+                    for key, value in vars(state).items():
+                        self.nested(value, name + ".quant_state." + key, "", 1)
+        except Exception:
+            pass
+
+
+class Helper:
+    def __init__(self):
+        self.lock = _thread.allocate_lock()
+        self.file = 0  # epoch of the file that knows the metadata
+        self.attached = False
+        self.watches_memory = False
+        self.steps = 0
+        self.stepping = None  # id of the optimizer whose steps are the job's steps
+        self.next_scan = 0.0
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.after_fork)
+
+    def after_fork(self):
+        self.lock = _thread.allocate_lock()
+        self.next_scan = 0.0
+
+    def tick(self):
+        if sys.is_finalizing():
+            return
+        torch = sys.modules.get("torch")
+        if torch is not None and "optim" in torch.__dict__:
+            self.attach(torch)
+        file = epoch()
+        if file and file != self.file:
+            self.file = file
+            self.describe(torch)
+        self.scan(False)
+
+    def attach(self, torch):
+        if not self.attached:
+            self.attached = True
+            import atexit  # in every Python process anyway
+
+            atexit.register(guarded(self.at_exit))
+            optimizer = sys.modules.get("torch.optim.optimizer")
+            register = getattr(optimizer, "register_optimizer_step_post_hook", None)
+            if register is not None:
+                register(self.after_step)
+        if not self.watches_memory and torch.cuda.is_initialized():
+            self.watches_memory = True
+            observe = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+            if observe is not None:
+                observe(guarded(self.out_of_memory))
+
+    def describe(self, torch):
+        metadata("python", sys.version.split()[0])
+        if torch is None:
+            return
+        metadata("torch", str(torch.__version__))
+        metadata("torch_cuda", str(torch.version.cuda or torch.version.hip or "none"))
+        for package in ("transformers", "accelerate", "deepspeed", "peft", "vllm", "bitsandbytes"):
+            version = getattr(sys.modules.get(package), "__version__", None)
+            if version is not None:
+                metadata(package, str(version))
+        try:
+            metadata("allocator_backend", str(torch.cuda.get_allocator_backend()))
+        except Exception:
+            pass
+
+    def after_step(self, optimizer, arguments, keywords):
+        try:
+            torch = sys.modules["torch"]
+            compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+            if compiling is not None and compiling():
+                return
+            # The optimizer that steps first counts the steps; with several, a step of the job is one
+            # round of all.
+            if self.stepping is None:
+                self.stepping = id(optimizer)
+            if self.stepping == id(optimizer):
+                if self.steps in (0, 1):
+                    self.scan(True)
+                self.steps += 1
+                auto_step(self.steps)
+        except Exception:
+            pass
+
+    def out_of_memory(self, *arguments):
+        self.scan(True)
+
+    def at_exit(self):
+        self.scan(True)
+
+    def scan(self, asked):
+        torch = sys.modules.get("torch")
+        now = time.monotonic()
+        if torch is None or not epoch() or (not asked and now < self.next_scan):
+            return
+        if not self.lock.acquire(False):
+            return
+        try:
+            guard = getattr(torch._C, "DisableTorchFunctionSubclass", None)
+            guard = guard or torch._C.DisableTorchFunction
+            with guard():
+                Scan(torch, find_objects()).run()
+        finally:
+            self.next_scan = now + (time.monotonic() - now) / SHARE
+            self.lock.release()
+
+
+helper = Helper()
+tick = guarded(helper.tick)

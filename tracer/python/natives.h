@@ -1,0 +1,19 @@
+// What the helper's Python can call: functions made at run time, so that no extension module has to
+// be built for each version of Python (and a call costs tens of nanoseconds, not ctypes' hundreds).
+#ifndef VRAMTRACK_TRACER_PYTHON_NATIVES_H
+#define VRAMTRACK_TRACER_PYTHON_NATIVES_H
+
+#include "python/api.h"
+
+namespace vramtrack {
+
+// A new dictionary of functions by name; nullptr with a Python error set. With the GIL.
+//   mark(name) push(name) pop() step(n) label(pointer, bytes, name)    the annotation API
+//   auto_step(n)          step(n), unless the program calls step() itself
+//   metadata(key, value)  a fact about the run
+//   epoch()               changes with each trace file of this process; 0: none is open
+PyObject* make_natives(const PythonApi& api);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_TRACER_PYTHON_NATIVES_H

@@ -1,0 +1,12 @@
+// Python sources, put into the library when it is built (embed.cmake).
+#ifndef VRAMTRACK_TRACER_PYTHON_SOURCES_H
+#define VRAMTRACK_TRACER_PYTHON_SOURCES_H
+
+namespace vramtrack {
+
+extern const char kHelperSource[];  // helper.py
+extern const char kModuleSource[];  // python/vramtrack/__init__.py
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_TRACER_PYTHON_SOURCES_H
