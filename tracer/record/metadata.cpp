@@ -91,7 +91,7 @@ void add_environment(Text& json) {
 
 std::string_view make_metadata() {
   Text json(g_json, sizeof g_json);
-  json.add("{\"tool\":\"vramtrack\",\"version\":").add_json(VRAMTRACK_VERSION);
+  json.add("{\"tool\":\"vramtrack\",\"tool_version\":").add_json(VRAMTRACK_VERSION);
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   json.add(",\"host\":").add_json(host);

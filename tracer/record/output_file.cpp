@@ -107,6 +107,10 @@ bool OutputFile::map_window() {
       mapped_ = false;
     }
   }
+  if (!mapped_) {
+    const FileSizeSignalBlocked blocked;  // readers expect the window to be there in full
+    if (ftruncate(fd_, static_cast<off_t>(base_bytes_)) != 0) return false;
+  }
   const int flags = mapped_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
   void* base = mmap(nullptr, base_bytes_, PROT_READ | PROT_WRITE, flags, mapped_ ? fd_ : -1, 0);
   if (base == MAP_FAILED) return false;

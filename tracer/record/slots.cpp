@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr uint32_t kNoSlot = ~0U;
 constexpr uint64_t kRetryNs = 1'000'000'000;
-constexpr int kLockAttempts = 2000;
+constexpr int kLockAttempts = 300;  // then the slot is left to whoever holds it
+constexpr int kAcquireRounds = 16;
 
 struct Thread {
   uint32_t epoch = 0;  // of the file that the rest belongs to
@@ -157,7 +159,13 @@ Slot* acquire_slot(Thread& t) {
       take_slot(t, [](const Slot& s) { return s.owner == 0 && s.used == 0; }) ||
       take_slot(t, [](const Slot& s) { return s.owner == 0; }) ||
       take_slot(t, [&t](const Slot& s) { return s.owner_tid == t.tid || is_gone(s.owner_tid); });
-  for (int i = 0; i < 3 && !taken; ++i) {
+  // With more busy threads than slots the oldest may be in use again before it is taken, or held by
+  // a thread that does not run just now.
+  for (int i = 0; i < kAcquireRounds && !taken; ++i) {
+    if (i > 3) {
+      const timespec pause{.tv_sec = 0, .tv_nsec = 500'000};
+      nanosleep(&pause, nullptr);
+    }
     const uint64_t oldest = oldest_use();
     taken = take_slot(t, [oldest](const Slot& s) { return s.last_time_ns <= oldest; });
   }
@@ -188,7 +196,10 @@ Slot* lock_own_slot(size_t bytes) {
       if (slot == nullptr) return nullptr;
     } else {
       slot = &g_slots[t.slot];
-      if (!lock(*slot)) return nullptr;
+      if (!lock(*slot)) {  // somebody seals it and does not get to run
+        t.slot = kNoSlot;
+        continue;
+      }
       if (slot->owner != t.number) {  // it was idle and another thread needed it
         unlock_slot(*slot);
         t.slot = kNoSlot;
