@@ -128,7 +128,7 @@ MemoryState state_at(const Recording& recording, const Moment& moment) {
 }
 
 void visit_states(const Recording& recording, const std::vector<Moment>& moments,
-                  const std::function<void(const Moment&, const MemoryState&)>& visit) {
+                  const std::function<void(size_t, const MemoryState&)>& visit) {
   std::vector<const Moment*> by_sequence;
   std::vector<const Moment*> by_time;
   for (const Moment& moment : moments) (moment.by_time ? by_time : by_sequence).push_back(&moment);
@@ -140,7 +140,7 @@ void visit_states(const Recording& recording, const std::vector<Moment>& moments
 
   MemoryState state;
   const auto visit_back = [&](std::vector<const Moment*>& list) {
-    visit(*list.back(), state);
+    visit(static_cast<size_t>(list.back() - moments.data()), state);
     list.pop_back();
   };
   Progress progress("Replaying", recording.info().event_count);

@@ -153,8 +153,8 @@ uint64_t MemoryState::time_ns() const {
 uint64_t MemoryState::step() const {
   return parts_->program.step();
 }
-StringId MemoryState::phase(uint32_t thread) const {
-  return parts_->program.phase(thread);
+StringId MemoryState::phase() const {
+  return parts_->program.phase(parts_->last.thread);
 }
 
 std::vector<int16_t> MemoryState::devices() const {

@@ -110,8 +110,8 @@ class MemoryState {
   // Of the last event.
   [[nodiscard]] uint64_t sequence() const;
   [[nodiscard]] uint64_t time_ns() const;
-  [[nodiscard]] uint64_t step() const;                  // kNoStep before the first
-  [[nodiscard]] StringId phase(uint32_t thread) const;  // innermost open one, 0 none
+  [[nodiscard]] uint64_t step() const;   // kNoStep before the first
+  [[nodiscard]] StringId phase() const;  // innermost open one of its thread, 0 none
 
   // Ordinals that appeared so far, ascending; -1 where CPU tensors were traced.
   [[nodiscard]] std::vector<int16_t> devices() const;

@@ -97,9 +97,9 @@ Moment find_moment(const Timeline& timeline, const std::string& at, int16_t devi
 MemoryState state_at(const Recording& recording, const Moment& moment);
 
 // The states at several moments in one pass. Moments may be in any order and may repeat; `visit` is
-// called once for each, in the order of the recording.
+// called once for each, with its index, in the order of the recording.
 void visit_states(const Recording& recording, const std::vector<Moment>& moments,
-                  const std::function<void(const Moment&, const MemoryState&)>& visit);
+                  const std::function<void(size_t, const MemoryState&)>& visit);
 
 }  // namespace vramtrack
 

@@ -15,6 +15,8 @@
 namespace vramtrack {
 namespace {
 
+Damage damage_policy = Damage::refuse;
+
 // A chunk that is being read, and the bytes it is read from.
 struct OpenChunk {
   std::vector<uint8_t> buffer;
@@ -224,8 +226,12 @@ void TraceFile::for_each(const std::function<bool(const Event&)>& visit) const {
 }
 
 std::unique_ptr<TraceFile> open_trace(const std::filesystem::path& path,
-                                      const FrameResolverFactory& resolver, Damage damage) {
-  return std::make_unique<TraceFile>(path, resolver, damage);
+                                      const FrameResolverFactory& resolver) {
+  return std::make_unique<TraceFile>(path, resolver, damage_policy);
+}
+
+void set_damage_policy(Damage damage) {
+  damage_policy = damage;
 }
 
 bool is_trace(std::span<const uint8_t> first_bytes) {

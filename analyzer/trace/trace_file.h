@@ -44,8 +44,11 @@ class TraceFile final : public Recording {
 
 // Throws InputError where the file is no readable trace.
 std::unique_ptr<TraceFile> open_trace(const std::filesystem::path& path,
-                                      const FrameResolverFactory& resolver = {},
-                                      Damage damage = Damage::refuse);
+                                      const FrameResolverFactory& resolver = {});
+
+// What open_trace does with a damaged file. Process-wide, because a user says it once for all the
+// files of a command; `refuse` until then.
+void set_damage_policy(Damage damage);
 
 // Whether the first bytes of a file are those of a trace (of any version).
 bool is_trace(std::span<const uint8_t> first_bytes);

@@ -1,0 +1,105 @@
+#include "report/groups.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "attribution/call_site.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Grouping>, 6> kGroupings = {{
+    {"category", Grouping::category},
+    {"site", Grouping::site},
+    {"module", Grouping::module},
+    {"phase", Grouping::phase},
+    {"step", Grouping::step},
+    {"kernel", Grouping::kernel},
+}};
+
+constexpr std::string_view kNone = "(none)";
+
+std::string or_none(std::string_view text) {
+  return std::string(text.empty() ? kNone : text);
+}
+
+}  // namespace
+
+std::optional<Grouping> grouping_named(std::string_view name) {
+  for (const auto& [known, grouping] : kGroupings) {
+    if (known == name) return grouping;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Grouping grouping) {
+  for (const auto& [name, known] : kGroupings) {
+    if (known == grouping) return name;
+  }
+  return {};
+}
+
+std::string module_path(const Definitions& definitions, StackId stack) {
+  constexpr std::string_view kForward = ".forward";
+  std::vector<std::string_view> classes;
+  for (const FrameId id : definitions.stack(stack)) {
+    const Frame& frame = definitions.frame(id);
+    const std::string_view function = frame.function;
+    if (frame.python && function.ends_with(kForward)) {
+      classes.push_back(function.substr(0, function.size() - kForward.size()));
+    }
+  }
+  std::string path;
+  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
+    if (!path.empty()) path += '/';
+    path += *at;
+  }
+  return path;
+}
+
+std::string group_of(const Definitions& definitions, const Block& block, Grouping grouping) {
+  switch (grouping) {
+    case Grouping::site:
+      return call_site(definitions, block.stack);
+    case Grouping::module:
+      return or_none(module_path(definitions, block.stack));
+    case Grouping::phase:
+      return or_none(definitions.string(block.phase));
+    case Grouping::step:
+      return block.step == kNoStep ? "(before the first step)" : std::to_string(block.step);
+    case Grouping::kernel:
+      return or_none(definitions.string(block.kernel));
+    case Grouping::category:
+      break;
+  }
+  return std::string(kNone);
+}
+
+void Groups::add(const Block& block, const Verdict& verdict) {
+  const std::string name =
+      grouping_ == Grouping::category ? verdict.row() : group_of(definitions_, block, grouping_);
+  Group& group = groups_[name];
+  group.name = name;
+  group.amount.add(block.size);
+  group.rows[verdict.row()] += block.size;
+}
+
+std::vector<Group> Groups::take() const {
+  std::vector<Group> groups;
+  for (const auto& [name, group] : groups_) groups.push_back(group);
+  const auto step_number = [](const Group& group) {
+    return group.name.starts_with('(') ? uint64_t{0} : std::stoull(group.name) + 1;
+  };
+  if (grouping_ == Grouping::step) {
+    std::sort(groups.begin(), groups.end(),
+              [&](const Group& a, const Group& b) { return step_number(a) < step_number(b); });
+  } else {
+    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+      return a.amount.bytes > b.amount.bytes;
+    });
+  }
+  return groups;
+}
+
+}  // namespace vramtrack

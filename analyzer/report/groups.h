@@ -1,0 +1,47 @@
+// Live bytes by something other than the line: the module, phase, step or kernel they belong to.
+#ifndef VRAMTRACK_ANALYZER_REPORT_GROUPS_H
+#define VRAMTRACK_ANALYZER_REPORT_GROUPS_H
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/category_table.h"
+
+namespace vramtrack {
+
+enum class Grouping { category, site, module, phase, step, kernel };
+std::optional<Grouping> grouping_named(std::string_view name);
+std::string_view name_of(Grouping grouping);
+
+struct Group {
+  std::string name;
+  Amount amount;
+  std::map<std::string, uint64_t> rows;  // by category
+};
+
+class Groups {
+ public:
+  Groups(const Definitions& definitions, Grouping grouping)
+      : definitions_(definitions), grouping_(grouping) {}
+
+  void add(const Block& block, const Verdict& verdict);
+  [[nodiscard]] std::vector<Group> take() const;  // largest first; steps in their order
+
+ private:
+  const Definitions& definitions_;
+  Grouping grouping_;
+  std::map<std::string, Group> groups_;
+};
+
+// What a block belongs to; "(none)" where nothing is known.
+std::string group_of(const Definitions& definitions, const Block& block, Grouping grouping);
+
+// The classes of the modules whose forward is on the stack, outermost first: "GPT/Block/Attention".
+std::string module_path(const Definitions& definitions, StackId stack);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_REPORT_GROUPS_H

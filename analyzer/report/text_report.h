@@ -1,0 +1,29 @@
+// A report for a terminal: the verdict first, at most 92 columns.
+#ifndef VRAMTRACK_ANALYZER_REPORT_TEXT_REPORT_H
+#define VRAMTRACK_ANALYZER_REPORT_TEXT_REPORT_H
+
+#include <string>
+#include <string_view>
+
+#include "report/report_data.h"
+
+namespace vramtrack {
+
+inline constexpr size_t kReportWidth = 92;
+
+std::string text_report(const Report& report);
+
+// Breaks a text into lines of at most kReportWidth columns, later ones indented.
+std::string wrapped(std::string_view text, size_t indent = 0);
+
+// One row of a category table, largest category first and each followed by its sub-rows.
+struct TableRow {
+  std::string name;
+  Amount amount;
+  bool sub_row = false;
+};
+std::vector<TableRow> rows_of(const CategoryTable& table);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_REPORT_TEXT_REPORT_H

@@ -1,0 +1,60 @@
+#include "report/units.h"
+
+#include <fmt/format.h>
+
+namespace vramtrack {
+namespace {
+
+constexpr Unit kUnits[] = {{"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}};
+
+}  // namespace
+
+std::string Unit::number(uint64_t amount) const {
+  return bytes == 1 ? fmt::format("{}", amount)
+                    : fmt::format("{:.2f}", static_cast<double>(amount) / bytes);
+}
+
+std::string Unit::signed_number(int64_t amount) const {
+  return bytes == 1 ? fmt::format("{:+}", amount)
+                    : fmt::format("{:+.2f}", static_cast<double>(amount) / bytes);
+}
+
+std::string Unit::quantity(uint64_t amount) const {
+  return fmt::format("{} {}", number(amount), name);
+}
+
+Unit unit_for(uint64_t largest) {
+  for (const Unit& unit : kUnits) {
+    if (static_cast<double>(largest) >= unit.bytes / 4) return unit;
+  }
+  return {"bytes", 1};
+}
+
+std::string quantity(uint64_t bytes) {
+  return unit_for(bytes).quantity(bytes);
+}
+
+std::string percent(uint64_t part, uint64_t whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string seconds(uint64_t nanoseconds) {
+  return fmt::format("{:.3f} s", static_cast<double>(nanoseconds) * 1e-9);
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string shortened(std::string_view text, size_t width) {
+  if (text.size() <= width) return std::string(text);
+  if (width <= 3) return std::string(text.substr(0, width));
+  const size_t head = (width - 3) / 2;
+  const size_t tail = width - 3 - head;
+  return std::string(text.substr(0, head)) + "..." + std::string(text.substr(text.size() - tail));
+}
+
+}  // namespace vramtrack
