@@ -1,0 +1,170 @@
+#include "cubin.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <string_view>
+
+namespace simgpu {
+namespace {
+
+// Attribute records: format, attribute, then two bytes of value or of the size that follows.
+constexpr std::uint8_t kFormatSized = 4;
+constexpr std::uint8_t kMaxThreads = 0x05;
+constexpr std::uint8_t kFrameSize = 0x11;
+constexpr std::uint8_t kKernelParameter = 0x17;
+constexpr std::uint8_t kRegisterCount = 0x2f;
+
+template <class T>
+T load(const unsigned char* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+struct Image {
+  const unsigned char* bytes;
+  const Elf64_Shdr* sections;
+  std::size_t count;
+  const char* names;
+
+  std::string_view name(std::size_t i) const { return names + sections[i].sh_name; }
+  const unsigned char* data(std::size_t i) const { return bytes + sections[i].sh_offset; }
+  bool has_data(std::size_t i) const { return sections[i].sh_type != SHT_NOBITS; }
+};
+
+template <class Visit>
+void for_each_attribute(const Image& image, std::size_t section, Visit visit) {
+  if (!image.has_data(section)) return;
+  const unsigned char* at = image.data(section);
+  const unsigned char* end = at + image.sections[section].sh_size;
+  while (end - at >= 4) {
+    std::uint8_t format = at[0];
+    std::uint8_t attribute = at[1];
+    std::uint16_t value = load<std::uint16_t>(at + 2);
+    at += 4;
+    if (format != kFormatSized) continue;
+    if (value > end - at) return;
+    visit(attribute, at, value);
+    at += value;
+  }
+}
+
+void read_kernel_attributes(const Image& image, std::size_t section, KernelInfo& kernel) {
+  kernel.has_parameters = true;
+  for_each_attribute(
+      image, section, [&](std::uint8_t attribute, const unsigned char* value, std::size_t size) {
+        if (attribute == kKernelParameter && size >= 12) {
+          std::size_t ordinal = load<std::uint16_t>(value + 4);
+          if (ordinal >= 4096) return;
+          if (kernel.parameters.size() <= ordinal) kernel.parameters.resize(ordinal + 1);
+          kernel.parameters[ordinal] = {load<std::uint16_t>(value + 6),
+                                        load<std::uint32_t>(value + 8) >> 18};
+        } else if (attribute == kMaxThreads && size >= 12) {
+          kernel.max_threads = load<std::uint32_t>(value) * load<std::uint32_t>(value + 4) *
+                               load<std::uint32_t>(value + 8);
+        }
+      });
+}
+
+bool strip(std::string_view& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
+  return true;
+}
+
+void read_symbols(const Image& image, std::size_t section, ImageInfo& info) {
+  const Elf64_Shdr& header = image.sections[section];
+  if (header.sh_link >= image.count || header.sh_entsize != sizeof(Elf64_Sym)) return;
+  const char* names = reinterpret_cast<const char*>(image.data(header.sh_link));
+  const auto* symbols = reinterpret_cast<const Elf64_Sym*>(image.data(section));
+  for (std::size_t i = 0; i < header.sh_size / sizeof(Elf64_Sym); ++i)
+    if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && symbols[i].st_size != 0)
+      info.variables[names + symbols[i].st_name].size = symbols[i].st_size;
+  // Registers and frames stand in the file's own .nv.info, by symbol.
+  for (std::size_t i = 0; i < image.count; ++i) {
+    if (image.name(i) != ".nv.info") continue;
+    for_each_attribute(
+        image, i, [&](std::uint8_t attribute, const unsigned char* value, std::size_t size) {
+          if ((attribute != kRegisterCount && attribute != kFrameSize) || size < 8) return;
+          std::uint32_t symbol = load<std::uint32_t>(value);
+          if (symbol >= header.sh_size / sizeof(Elf64_Sym)) return;
+          auto kernel = info.kernels.find(std::string_view(names + symbols[symbol].st_name));
+          if (kernel == info.kernels.end()) return;
+          (attribute == kRegisterCount ? kernel->second.registers : kernel->second.local_bytes) =
+              load<std::uint32_t>(value + 4);
+        });
+  }
+}
+
+// The name after ".entry" or the variable after ".global", up to what is no name.
+std::string_view word_at(std::string_view text, std::size_t at) {
+  while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at;
+  std::size_t end = at;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 ||
+                               text[end] == '_' || text[end] == '$' || text[end] == '%'))
+    ++end;
+  return text.substr(at, end - at);
+}
+
+}  // namespace
+
+ImageKind image_kind(const void* image) {
+  const auto* bytes = static_cast<const unsigned char*>(image);
+  std::uint32_t magic = load<std::uint32_t>(bytes);
+  if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0) return ImageKind::kElf;
+  // fatbinary_section.h: the wrapper that nvcc's registration passes, and the container behind it.
+  if (magic == 0x466243b1 || magic == 0xba55ed50) return ImageKind::kFatBinary;
+  const char* text = static_cast<const char*>(image);
+  std::size_t at = 0;
+  while (at < 64 && text[at] != 0 && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at;
+  if (text[at] == '.' || std::strncmp(text + at, "//", 2) == 0 ||
+      std::strncmp(text + at, "/*", 2) == 0)
+    return ImageKind::kPtx;
+  return ImageKind::kInvalid;
+}
+
+ImageInfo read_elf(const void* data) {
+  ImageInfo info;
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes);
+  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr) ||
+      header->e_shoff == 0 || header->e_shnum == 0 || header->e_shstrndx >= header->e_shnum)
+    return info;
+  Image image{bytes, reinterpret_cast<const Elf64_Shdr*>(bytes + header->e_shoff), header->e_shnum,
+              nullptr};
+  image.names = reinterpret_cast<const char*>(image.data(header->e_shstrndx));
+  info.readable = true;
+  for (std::size_t i = 0; i < image.count; ++i) {
+    std::string_view name = image.name(i);
+    if (strip(name, ".nv.info.")) read_kernel_attributes(image, i, info.kernels[std::string(name)]);
+  }
+  for (std::size_t i = 0; i < image.count; ++i) {
+    std::string_view name = image.name(i);
+    auto size = static_cast<std::uint32_t>(image.sections[i].sh_size);
+    if (strip(name, ".nv.shared.")) {
+      if (auto kernel = info.kernels.find(name); kernel != info.kernels.end())
+        kernel->second.shared_bytes = size;
+    } else if (image.sections[i].sh_type == SHT_SYMTAB) {
+      read_symbols(image, i, info);
+    }
+  }
+  return info;
+}
+
+ImageInfo read_ptx(const char* start) {
+  ImageInfo info;
+  std::string_view text = start;
+  for (std::size_t at = text.find(".entry"); at != std::string_view::npos;
+       at = text.find(".entry", at + 6)) {
+    std::string_view name = word_at(text, at + 6);
+    if (!name.empty()) info.kernels[std::string(name)];
+  }
+  // Sizes of PTX variables would need its type system: they stay unknown.
+  info.readable = !info.kernels.empty();
+  return info;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,367 @@
+// The table of cards.
+//
+// Compute capability, multiprocessors, caches and limits: NVIDIA's data sheets and the "technical
+// specifications per compute capability" of the CUDA programming guide. `total_bytes`: what such
+// cards report in published deviceQuery and PyTorch output; it differs by some MiB between drivers.
+// `context_bytes` is an ESTIMATE (lazily loaded modules, no libraries), never measured here.
+#include "device_models.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+namespace simgpu {
+namespace {
+
+constexpr std::uint64_t mib(std::uint64_t count) {
+  return count << 20;
+}
+constexpr int kib(int count) {
+  return count * 1024;
+}
+
+// key, name, cc, SMs, bytes, context ESTIMATE, L2, bus, clocks, threads/SM, blocks/SM, shared
+constexpr DeviceModel kModels[] = {
+    {"t4", "Tesla T4", 7, 5, 40, mib(14913), mib(140), 4 << 20, 256, 1590000, 5001000, 1024, 16,
+     kib(64), kib(64)},
+    {"v100-16g", "Tesla V100-SXM2-16GB", 7, 0, 80, mib(16151), mib(310), 6 << 20, 4096, 1530000,
+     877000, 2048, 32, kib(96), kib(96)},
+    {"v100-32g", "Tesla V100-SXM2-32GB", 7, 0, 80, mib(32502), mib(310), 6 << 20, 4096, 1530000,
+     877000, 2048, 32, kib(96), kib(96)},
+    {"a100-40g", "NVIDIA A100-SXM4-40GB", 8, 0, 108, mib(40339), mib(420), 40 << 20, 5120, 1410000,
+     1215000, 2048, 32, kib(164), kib(163)},
+    {"a100-80g", "NVIDIA A100-SXM4-80GB", 8, 0, 108, mib(81050), mib(420), 40 << 20, 5120, 1410000,
+     1593000, 2048, 32, kib(164), kib(163)},
+    {"a10g", "NVIDIA A10G", 8, 6, 80, mib(22580), mib(260), 6 << 20, 384, 1710000, 6251000, 1536,
+     16, kib(100), kib(99)},
+    {"a6000-48g", "NVIDIA RTX A6000", 8, 6, 84, mib(48669), mib(260), 6 << 20, 384, 1800000,
+     8001000, 1536, 16, kib(100), kib(99)},
+    {"rtx3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, mib(24116), mib(260), 6 << 20, 384, 1695000,
+     9751000, 1536, 16, kib(100), kib(99)},
+    {"l4", "NVIDIA L4", 8, 9, 58, mib(22563), mib(240), 48 << 20, 192, 2040000, 6251000, 1536, 24,
+     kib(100), kib(99)},
+    {"l40s", "NVIDIA L40S", 8, 9, 142, mib(45458), mib(390), 96 << 20, 384, 2520000, 9001000, 1536,
+     24, kib(100), kib(99)},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, mib(24210), mib(380), 72 << 20, 384, 2520000,
+     10501000, 1536, 24, kib(100), kib(99)},
+    {"h100-80g", "NVIDIA H100 80GB HBM3", 9, 0, 132, mib(81006), mib(520), 50 << 20, 5120, 1980000,
+     2619000, 2048, 32, kib(228), kib(227)},
+    {"h200", "NVIDIA H200", 9, 0, 132, mib(143167), mib(520), 60 << 20, 6144, 1980000, 3201000,
+     2048, 32, kib(228), kib(227)},
+    {"b200", "NVIDIA B200", 10, 0, 148, mib(182642), mib(640), 126 << 20, 8192, 1965000, 3996000,
+     2048, 32, kib(228), kib(227)},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", 12, 0, 170, mib(32109), mib(440), 96 << 20, 512, 2407000,
+     14001000, 1536, 24, kib(100), kib(99)},
+};
+constexpr const char* kDefault = "h100-80g";
+
+std::string lower(std::string_view text) {
+  std::string result;
+  for (char c : text)
+    if (std::isspace(static_cast<unsigned char>(c)) == 0)
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+// "8gib", "512mib", "24gb" (decimal); 0 where the word is no size.
+std::uint64_t parse_size(const std::string& word) {
+  char* end = nullptr;
+  double number = std::strtod(word.c_str(), &end);
+  std::string unit = end;
+  double scale = unit == "gib" || unit == "g"   ? 0x1p30
+                 : unit == "mib" || unit == "m" ? 0x1p20
+                 : unit == "gb"                 ? 1e9
+                 : unit == "mb"                 ? 1e6
+                                                : 0;
+  if (scale == 0 || !(number > 0) || number * scale > 0x1p46) return 0;
+  return static_cast<std::uint64_t>(std::llround(number * scale));
+}
+
+const DeviceModel* find_model(std::string_view key) {
+  for (const DeviceModel& model : kModels)
+    if (key == model.key) return &model;
+  // The size may be left out where only one card has the name: "a6000", "h100".
+  const DeviceModel* found = nullptr;
+  for (const DeviceModel& model : kModels) {
+    std::string_view name = model.key;
+    if (name.size() > key.size() && name.starts_with(key) && name[key.size()] == '-') {
+      if (found != nullptr) return nullptr;
+      found = &model;
+    }
+  }
+  return found;
+}
+
+bool parse_word(const std::string& word, std::vector<DeviceModel>& devices) {
+  std::size_t digits = 0;
+  while (digits < word.size() && std::isdigit(static_cast<unsigned char>(word[digits])) != 0)
+    ++digits;
+  int count = 1;
+  std::string key = word;
+  if (digits > 0 && digits <= 2 && digits < word.size() && word[digits] == 'x') {
+    count = std::atoi(word.c_str());
+    key = word.substr(digits + 1);
+  }
+  DeviceModel model;
+  if (const DeviceModel* known = find_model(key)) {
+    model = *known;
+  } else if (std::uint64_t bytes = parse_size(key)) {
+    // A size alone: an A100 in everything else.
+    model = *find_model("a100-80g");
+    model.key = "sized";
+    model.name = "Simulated GPU";
+    model.total_bytes = bytes;
+    model.context_bytes = std::min(model.context_bytes, bytes / 16);
+  } else {
+    return false;
+  }
+  if (count < 1 || devices.size() + static_cast<std::size_t>(count) > 64) return false;
+  devices.insert(devices.end(), static_cast<std::size_t>(count), model);
+  return true;
+}
+
+// What every card of the last ten years answers alike; the programming guide's table.
+CUresult common_attribute(CUdevice_attribute attribute, int* value) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 2147483647;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = 49152;
+      break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+      *value = 2147483647;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+      *value = 512;
+      break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH:
+      *value = 131072;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH:
+      *value = 16384;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE:
+      *value = 8192;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH:
+      *value = 32768;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS:
+      *value = 2048;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS:
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS:
+      *value = 2046;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH:
+      *value = 131072;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH:
+      *value = 268435456;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH:
+      *value = 131072;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT:
+      *value = 65000;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH:
+      *value = 2097120;
+      break;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      *value = 3;
+      break;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+      *value = 2;
+      break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING:
+      *value = 100;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_NUMA_ID:
+      *value = -1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+      *value = 0;
+      break;
+    default:
+      // The rest is off: time-outs, TCC, integrated, fabric, multicast, RDMA, dma-buf, ...
+      if (attribute < CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+          attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+      *value = 0;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+std::vector<DeviceModel> parse_devices(std::string_view text, std::string& error) {
+  std::vector<DeviceModel> devices;
+  std::string words = lower(text.empty() ? kDefault : text);
+  std::size_t start = 0;
+  while (start <= words.size()) {
+    std::size_t end = std::min(words.find(',', start), words.size());
+    std::string word = words.substr(start, end - start);
+    if (!parse_word(word, devices)) {
+      error = "SIMGPU names no device that can be simulated: \"" + word + "\"; known are";
+      for (const DeviceModel& model : kModels) error += std::string(" ") + model.key;
+      error += " and a size such as 8GiB, with a count in front as in \"2x h200\"";
+      return {};
+    }
+    start = end + 1;
+  }
+  return devices;
+}
+
+CUresult device_attribute(const DeviceModel& model, int ordinal, CUdevice_attribute attribute,
+                          int* value) {
+  int compute_capability = model.major * 10 + model.minor;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = model.clock_khz;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      *value = model.memory_clock_khz;
+      break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      *value = model.bus_width_bits;
+      break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      *value = model.l2_bytes;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = model.multiprocessors;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      *value = model.threads_per_multiprocessor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      *value = model.blocks_per_multiprocessor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = model.shared_per_multiprocessor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = model.shared_per_block_optin;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = model.major;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = model.minor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      *value = ordinal + 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+      *value = ordinal;
+      break;
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+      *value = model.bus_width_bits >= 4096 ? 1 : 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+      *value = compute_capability >= 90 ? 1 : 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+      *value = compute_capability >= 80 ? model.l2_bytes / 4 * 3 : 0;
+      break;
+    default:
+      return common_attribute(attribute, value);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,73 @@
+// The simulated GPU's own interface, exported by its libcuda.so.1 beside the CUDA driver API.
+//
+// For the other stand-in libraries (which read and write small contents and say what they assume)
+// and for tests (whose independent witness the totals are). A program that runs on the simulated
+// GPU never needs it. Look the names up with dlsym, or link the stand-in; all are plain C.
+#ifndef SIMGPU_SIMGPU_H
+#define SIMGPU_SIMGPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Bytes per device. `used` is what counts against the device's size: everything but `managed`.
+struct simgpu_usage {
+  uint64_t total;   // size of the device, as the card reports it
+  uint64_t used;    // device + pool_reserved + vmm + array + graph + module + context + library
+  uint64_t peak;    // highest `used` so far
+  uint64_t device;  // cuMemAlloc, cuMemAllocPitch: bytes as asked for (pitch times height)
+  uint64_t pool_reserved;  // what the pools hold of the device
+  uint64_t pool_used;      // what stream-ordered allocations occupy inside the pools
+  uint64_t vmm;            // cuMemCreate, until references and mappings are gone
+  uint64_t array;          // arrays and mipmapped arrays
+  uint64_t graph;          // allocation nodes of launched graphs
+  uint64_t module;         // __device__ variables that were looked up
+  uint64_t context;        // ESTIMATE: contexts
+  uint64_t library;        // ESTIMATE: what stand-in libraries said that they would hold
+  uint64_t managed;        // managed memory, outside `used`
+  uint64_t pinned;         // host memory pinned by this process while the device was current
+  uint64_t registered;     // host memory registered, likewise
+};
+
+// 0, or a CUresult where there is no such device or the driver is not initialised.
+int simgpu_get_usage(int device, struct simgpu_usage* usage);
+int simgpu_device_count(void);
+// Short name of the model ("h100-80g"), NULL where there is no such device.
+const char* simgpu_device_model(int device);
+
+// An estimate of what a library keeps on the device outside any allocator; negative gives it back.
+// CUDA_ERROR_OUT_OF_MEMORY (2) where it does not fit.
+int simgpu_reserve_library(int device, const char* library, int64_t bytes);
+
+// ---- contents: small copies and sets keep real bytes, a kernel's values are never known
+int simgpu_is_device_address(uint64_t address);
+// Makes bytes known (at most 1 MiB a call; more only makes them unknown).
+void simgpu_write(uint64_t address, const void* data, size_t size);
+// Reads, zeros where unknown; returns how many of the bytes are known. Counts nothing.
+size_t simgpu_read(uint64_t address, void* data, size_t size);
+// Makes bytes unknown: a stand-in calls it for what a kernel would have overwritten.
+void simgpu_forget(uint64_t address, size_t size);
+
+// ---- what had to be assumed
+// Counts `count` values assumed by `operation` (a string literal: the pointer is kept).
+void simgpu_assume(const char* operation, uint64_t count);
+uint64_t simgpu_assumed(const char* operation);
+void simgpu_for_each_assumption(void (*visit)(const char* operation, uint64_t count, void* user),
+                                void* user);
+
+// Says once per name "simgpu: not simulated: NAME" on stderr; returns CUDA_ERROR_NOT_SUPPORTED.
+int simgpu_not_simulated(const char* name);
+
+// ---- kernels and variables of images that cannot be read (fat binaries are opaque)
+// The runtime's registration knows the size of a __device__ variable; `library` is a CUlibrary or
+// CUmodule. Afterwards cuLibraryGetGlobal / cuModuleGetGlobal answer.
+int simgpu_declare_global(void* library, const char* name, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // SIMGPU_SIMGPU_H
