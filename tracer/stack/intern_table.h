@@ -1,4 +1,4 @@
-// A lock-free map from 64-bit keys to 32-bit values that only ever grows.
+// A lock-free map from 64-bit keys to small values that only ever grows.
 //
 // Open addressing in up to four levels, each 8 times the one before and mapped when it is first
 // needed; nothing is ever moved, so that a reader needs no lock and a fork in the middle of an
@@ -14,14 +14,15 @@
 
 namespace vramtrack {
 
+// Value: an unsigned integer; 0 means that nobody has set it yet.
+template <typename Value>
 class InternTable {
  public:
   struct Slot {
     std::atomic<uint64_t> key;  // 0: free
-    std::atomic<uint32_t> value;
-    uint32_t unused;
+    std::atomic<Value> value;
   };
-  static_assert(sizeof(Slot) == 16);
+  static_assert(sizeof(Slot) == 16 && std::atomic<Value>::is_always_lock_free);
 
   constexpr InternTable() = default;
 

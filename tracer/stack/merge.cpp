@@ -58,8 +58,7 @@ bool in_loop(const NativeFrame& frame, LoopRange loop) {
   return frame.pc > loop.begin && frame.pc <= loop.end;
 }
 
-// Every boundary that the native walk reached has to lie in some frame, in growing order; a
-// coroutine library that switches stacks breaks that.
+// Boundaries grow outwards as the stack does; a coroutine library that switches stacks breaks that.
 Match choose(const NativeFrame* native, size_t native_count, const PythonEntry* python,
              size_t python_count, LoopRange loop) {
   if (native_count == 0) return Match::none;
@@ -70,8 +69,7 @@ Match choose(const NativeFrame* native, size_t native_count, const PythonEntry* 
   for (size_t i = 0; i < python_count; ++i) {
     if (!python[i].boundary) continue;
     ++boundaries;
-    if (python[i].value <= previous || python[i].value >= native[native_count - 1].cfa)
-      ordered = false;
+    if (python[i].value <= previous) ordered = false;
     previous = python[i].value;
   }
   if (boundaries == 0) return Match::none;

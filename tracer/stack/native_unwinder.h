@@ -22,6 +22,9 @@ bool open_libunwind();
 size_t libunwind_backtrace(NativeFrame* frames, size_t max);
 void libunwind_flush();  // after a library was closed
 
+// cfi_unwinder.cpp. 0 where it met a frame that it cannot step over: ask libunwind then.
+__attribute__((noinline)) size_t cfi_backtrace(NativeFrame* frames, size_t max);
+
 }  // namespace vramtrack
 
 #endif  // VRAMTRACK_TRACER_STACK_NATIVE_UNWINDER_H

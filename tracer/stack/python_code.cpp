@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kMaxLineTable = 32 * 1024;
 constexpr size_t kMaxText = 1024;
 
-constinit InternTable g_codes;  // address -> id, 0: unknown or freed
+constinit InternTable<uint32_t> g_codes;  // address -> id, 0: unknown or freed
 std::atomic<uint32_t> g_next_code{1};
 void (*g_code_dealloc)(void*) = nullptr;
 
 void code_dealloc(void* code) {
-  InternTable::Slot* slot = g_codes.find(reinterpret_cast<uintptr_t>(code));
+  InternTable<uint32_t>::Slot* slot = g_codes.find(reinterpret_cast<uintptr_t>(code));
   if (slot != nullptr) slot->value.store(0, std::memory_order_release);
   g_code_dealloc(code);
 }
@@ -129,7 +129,7 @@ void watch_code_objects(const Python& python) {
 
 uint32_t code_id(const Python& python, uintptr_t code) {
   bool inserted = false;
-  InternTable::Slot* slot = g_codes.find_or_insert(code, inserted);
+  InternTable<uint32_t>::Slot* slot = g_codes.find_or_insert(code, inserted);
   if (slot == nullptr) return 0;
   uint32_t id = slot->value.load(std::memory_order_acquire);
   if (id != 0) return id;

@@ -30,7 +30,7 @@ bool g_python_wanted = true;
 bool g_have_libunwind = false;
 uintptr_t g_own_begin = 0;
 uintptr_t g_own_end = 0;
-constinit InternTable g_stacks;  // hash of all frames -> id
+constinit InternTable<uint32_t> g_stacks;  // hash of all frames -> id
 std::atomic<void (*)()> g_listener{nullptr};
 
 // Whole stacks are told apart by 64 bits of hash: with a million distinct stacks, the chance that
@@ -51,6 +51,12 @@ class StackHash {
  private:
   uint64_t state_;
 };
+
+size_t native_backtrace(NativeFrame* frames) {
+  size_t count = cfi_backtrace(frames, kMaxFrames);
+  if (count == 0 && g_have_libunwind) count = libunwind_backtrace(frames, kMaxFrames);
+  return count;
+}
 
 // The tracer's own frames, hook and all, are of no interest to anybody.
 size_t skip_own(const NativeFrame* frames, size_t count) {
@@ -102,7 +108,7 @@ uint32_t intern_stack(const MergedFrame* frames, size_t count) {
     if (frames[i].python) hash.add(frames[i].offset);
   }
   bool inserted = false;
-  InternTable::Slot* slot = g_stacks.find_or_insert(hash.key(), inserted);
+  InternTable<uint32_t>::Slot* slot = g_stacks.find_or_insert(hash.key(), inserted);
   if (slot == nullptr) return 0;
   // Another thread may be writing the same stack this very moment. It is not waited for beyond
   // a few hundred cycles: two ids for one stack do no harm.
@@ -145,8 +151,7 @@ uint32_t capture_stack() {
   PythonEntry entries[kMaxFrames];
   MergedFrame merged[kMaxStackDepth];
 
-  size_t native_count = 0;
-  if (g_native_wanted && g_have_libunwind) native_count = libunwind_backtrace(native, kMaxFrames);
+  const size_t native_count = g_native_wanted ? native_backtrace(native) : 0;
   bool cut = native_count == kMaxFrames;
   size_t entry_count = 0;
   LoopRange loop{};
