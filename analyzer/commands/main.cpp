@@ -9,6 +9,7 @@
 #include "commands/blocks_command.h"
 #include "commands/check_command.h"
 #include "commands/diff_command.h"
+#include "commands/fragmentation_command.h"
 #include "commands/growth_command.h"
 #include "commands/oom_command.h"
 #include "commands/report_command.h"
@@ -24,6 +25,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_blocks_command,
     add_check_command,
     add_oom_command,
+    add_fragmentation_command,
     add_diff_command,
     add_growth_command,
 };

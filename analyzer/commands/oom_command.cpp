@@ -7,8 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "commands/latest_recording.h"
+#include "diagnosis/oom_recording_report.h"
 #include "diagnosis/oom_text_report.h"
 #include "diagnosis/text_diagnosis.h"
+#include "import/open.h"
 #include "trace/input_error.h"
 
 namespace vramtrack {
@@ -20,6 +23,8 @@ constexpr size_t kMaxText = 64 * 1024 * 1024;
 struct OomOptions {
   std::string file;
   std::string message;
+  int16_t device = -1;
+  size_t top = 12;
   bool json = false;
 };
 
@@ -37,6 +42,11 @@ std::string read_standard_input() {
   return text;
 }
 
+void print_json(const nlohmann::ordered_json& json) {
+  // Text that was not UTF-8 must not make the JSON invalid.
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void explain_message(const OomOptions& options) {
   const std::string text = options.message == "-" ? read_standard_input() : options.message;
   const auto diagnosis = diagnose_text(text);
@@ -44,18 +54,26 @@ void explain_message(const OomOptions& options) {
     if (options.json) {
       const nlohmann::ordered_json json = {
           {"schema", "vramtrack.oom/1"}, {"source", "message"}, {"recognised", false}};
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
     } else {
       fmt::print("not recognised: no out-of-memory message of a known library in this text\n");
     }
     throw CLI::RuntimeError(kNotRecognised);
   }
   if (options.json) {
-    fmt::print(
-        "{}\n",
-        json_report(*diagnosis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json_report(*diagnosis));
   } else {
     fmt::print("{}", text_report(*diagnosis));
+  }
+}
+
+void explain_recording(const OomOptions& options) {
+  const auto recording = open_recording(recording_or_latest(options.file));
+  const RecordingDiagnosis diagnosis = diagnose_recording(*recording, options.device);
+  if (options.json) {
+    print_json(json_report(recording->info(), diagnosis));
+  } else {
+    fmt::print("{}", text_report(recording->info(), diagnosis, options.top));
   }
 }
 
@@ -63,13 +81,25 @@ void explain_message(const OomOptions& options) {
 
 void add_oom_command(CLI::App& app) {
   auto options = std::make_shared<OomOptions>();
-  CLI::App* command = app.add_subcommand("oom", "explain an out-of-memory error");
-  command->add_option("--message", options->message,
-                      "the text of the error, or a log that holds it; - reads standard input");
-  command->add_flag("--json", options->json, "print JSON");
+  CLI::App* command = app.add_subcommand(
+      "oom", "Why it ran out of memory: from a recording, or from the text of the error");
+  CLI::Option* file = command->add_option(
+      "FILE", options->file,
+      "Trace or PyTorch snapshot; the latest trace of this folder if not given");
+  command
+      ->add_option("--message", options->message,
+                   "The text of the error, or a log that holds it; - reads standard input")
+      ->excludes(file);
+  command->add_option("--device", options->device, "Only this device");
+  command->add_option("--top", options->top, "How many lines of the program to show")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->callback([options, command] {
-    if (command->count("--message") == 0) throw CLI::RequiredError("--message");
-    explain_message(*options);
+    if (command->count("--message") != 0) {
+      explain_message(*options);
+    } else {
+      explain_recording(*options);
+    }
   });
 }
 

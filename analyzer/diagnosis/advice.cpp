@@ -35,12 +35,25 @@ std::optional<std::string> setting_in_force(const AdviceContext& context,
   return value;
 }
 
+namespace {
+
+// Measured and computed savings count against what was missing; an upper bound only refutes.
+void decide_enough(const AdviceContext& context, Advice& piece) {
+  const auto& missing = context.audit.shortfall;
+  if (piece.enough || !piece.saving || !missing) return;
+  if (*piece.saving < missing->low()) piece.enough = false;
+  if (!piece.at_most && *piece.saving >= missing->high()) piece.enough = true;
+}
+
+}  // namespace
+
 std::vector<Advice> advise(const AdviceContext& context) {
   std::vector<Advice> advice;
   for (const auto table : {allocator_rules(), program_rules(), library_rules()}) {
     for (const AdviceRule& rule : table) {
       if (auto piece = rule.apply(context)) {
         piece->id = rule.id;
+        decide_enough(context, *piece);
         advice.push_back(std::move(*piece));
       }
     }

@@ -34,6 +34,8 @@ struct Advice {
   bool at_most = false;               // the saving is an upper bound
   Basis basis = Basis::none;
   std::string cost;
+  // Whether it alone would have let the request succeed, where that can be told.
+  std::optional<bool> enough;
   bool in_force_known = false;  // true: the settings are known and do not hold it
 };
 
@@ -41,6 +43,7 @@ struct Advice {
 struct ReplayedSaving {
   std::string setting;  // "expandable_segments:True"
   long double saved_bytes = 0;
+  std::optional<bool> oom_avoided;
 };
 
 struct AdviceContext {

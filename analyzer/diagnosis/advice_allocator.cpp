@@ -28,19 +28,28 @@ bool before_2_1(const AdviceContext& c) {
          c.form.find("1.10 to 2.0") != std::string::npos;
 }
 
-std::optional<long double> replayed(const AdviceContext& c, std::string_view setting) {
+// The best of the values that were tried.
+const ReplayedSaving* replayed(const AdviceContext& c, std::string_view setting) {
+  const ReplayedSaving* best = nullptr;
   for (const ReplayedSaving& saving : c.replayed) {
-    if (saving.setting.starts_with(setting)) return saving.saved_bytes;
+    if (!saving.setting.starts_with(setting)) continue;
+    if (best == nullptr || saving.saved_bytes > best->saved_bytes) best = &saving;
   }
-  return std::nullopt;
+  return best;
+}
+
+// A replay that saves nothing and avoids nothing speaks against a setting.
+bool replay_refutes(const ReplayedSaving* saving) {
+  return saving != nullptr && saving->saved_bytes <= 0 && !saving->oom_avoided.value_or(false);
 }
 
 // A predicted saving: replayed where the requests are known, else the most that holes can give.
 void set_saving(const AdviceContext& c, std::string_view setting, Advice& advice) {
   advice.in_force_known = c.settings_known;
-  if (const auto saved = replayed(c, setting)) {
-    advice.saving = *saved;
+  if (const ReplayedSaving* saved = replayed(c, setting)) {
+    advice.saving = saved->saved_bytes;
     advice.basis = Basis::replayed;
+    advice.enough = saved->oom_avoided;
   } else if (c.audit.held) {
     advice.saving = c.audit.held->bytes;
     advice.at_most = true;
@@ -51,8 +60,7 @@ void set_saving(const AdviceContext& c, std::string_view setting, Advice& advice
 std::optional<Advice> expandable_segments(const AdviceContext& c) {
   if (!caching_allocator(c) || !fragmented(c) || c.windows || before_2_1(c)) return std::nullopt;
   if (setting_in_force(c, "expandable_segments")) return std::nullopt;
-  const auto saved = replayed(c, "expandable_segments");
-  if (saved && *saved <= 0) return std::nullopt;
+  if (replay_refutes(replayed(c, "expandable_segments"))) return std::nullopt;
   Advice advice;
   advice.change =
       "set PYTORCH_ALLOC_CONF=expandable_segments:True (before 2.9: "
@@ -76,18 +84,21 @@ std::optional<Advice> max_split_size(const AdviceContext& c) {
       c.form.find("1.4 to 1.9") != std::string::npos) {
     return std::nullopt;
   }
-  const auto saved = replayed(c, "max_split_size_mb");
-  if (saved && *saved <= 0) return std::nullopt;
+  const ReplayedSaving* saved = replayed(c, "max_split_size_mb");
+  if (replay_refutes(saved)) return std::nullopt;
   Advice advice;
-  advice.change =
-      "set max_split_size_mb in PYTORCH_ALLOC_CONF to a little below the request that fails";
+  advice.change = saved != nullptr
+                      ? "set PYTORCH_ALLOC_CONF=" + saved->setting
+                      : "set max_split_size_mb in PYTORCH_ALLOC_CONF to a little below "
+                        "the request that fails";
   advice.evidence = "large segments are split by smaller blocks and cannot be given back";
   advice.cost =
       "large blocks are no longer split: more memory per large request, slower allocation; "
       "never together with expandable_segments";
-  if (saved) {
-    advice.saving = *saved;
+  if (saved != nullptr) {
+    advice.saving = saved->saved_bytes;
     advice.basis = Basis::replayed;
+    advice.enough = saved->oom_avoided;
   }
   advice.in_force_known = c.settings_known;
   return advice;

@@ -10,8 +10,10 @@ namespace {
 
 std::string saving_text(const Advice& advice) {
   if (!advice.saving) return "not quantified";
-  return fmt::format("{}{} ({})", advice.at_most ? "at most " : "", bytes_text(*advice.saving),
-                     basis_name(advice.basis));
+  std::string out = fmt::format("{}{} ({})", advice.at_most ? "at most " : "",
+                                bytes_text(*advice.saving), basis_name(advice.basis));
+  if (advice.enough) out += *advice.enough ? ": enough by itself" : ": not enough by itself";
+  return out;
 }
 
 void add_size(const char* name, const std::optional<PrintedSize>& size,
@@ -118,6 +120,8 @@ nlohmann::ordered_json advice_json(const std::vector<Advice>& advice) {
         piece.saving ? bytes_json(*piece.saving) : nlohmann::ordered_json(nullptr);
     json["saving_at_most"] = piece.at_most;
     json["saving_basis"] = basis_name(piece.basis);
+    json["enough"] =
+        piece.enough ? nlohmann::ordered_json(*piece.enough) : nlohmann::ordered_json(nullptr);
     json["cost"] = piece.cost;
     json["in_force"] = piece.in_force_known ? "no" : "unknown";
     list.push_back(std::move(json));

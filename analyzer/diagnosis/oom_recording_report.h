@@ -1,0 +1,17 @@
+// How the diagnosis of a recording looks: for people, and as JSON.
+#ifndef VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_RECORDING_REPORT_H
+#define VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_RECORDING_REPORT_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "diagnosis/recording_diagnosis.h"
+
+namespace vramtrack {
+
+std::string text_report(const RecordingInfo& info, const RecordingDiagnosis& diagnosis, size_t top);
+nlohmann::ordered_json json_report(const RecordingInfo& info, const RecordingDiagnosis& diagnosis);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_RECORDING_REPORT_H
