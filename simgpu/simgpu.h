@@ -38,6 +38,22 @@ int simgpu_device_count(void);
 // Short name of the model ("h100-80g"), NULL where there is no such device.
 const char* simgpu_device_model(int device);
 
+// What a card says about itself, before cuInit, too. `index` counts all cards of SIMGPU, like NVML;
+// `ordinal` is the CUDA ordinal, -1 where CUDA_VISIBLE_DEVICES hides the card.
+struct simgpu_description {
+  char model[32];
+  char name[96];
+  uint64_t total;
+  int ordinal;
+  int major, minor;
+  int multiprocessors;
+  int clock_khz, memory_clock_khz;
+  int driver_version;
+  unsigned char uuid[16];
+};
+int simgpu_describe_count(void);
+int simgpu_describe(int index, struct simgpu_description* description);
+
 // An estimate of what a library keeps on the device outside any allocator; negative gives it back.
 // CUDA_ERROR_OUT_OF_MEMORY (2) where it does not fit.
 int simgpu_reserve_library(int device, const char* library, int64_t bytes);

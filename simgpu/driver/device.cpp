@@ -30,14 +30,13 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Recognisable, and the same at every run: "SIMG" and the ordinal.
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice ordinal) {
   Device* device;
   SIMGPU_TRY(find_device(ordinal, device));
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memset(uuid->bytes, 0, sizeof uuid->bytes);
-  std::memcpy(uuid->bytes, "SIMG", 4);
-  uuid->bytes[15] = static_cast<char>(ordinal);
+  unsigned char bytes[16];
+  device_uuid(device->model.index, bytes);
+  std::memcpy(uuid->bytes, bytes, sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice ordinal) {
@@ -62,7 +61,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   Device* device;
   SIMGPU_TRY(find_device(ordinal, device));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return device_attribute(device->model, ordinal, attribute, value);
+  return device_attribute(device->model, attribute, value);
 }
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice ordinal) {
@@ -98,7 +97,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice ordinal) {
   Device* device;
   SIMGPU_TRY(find_device(ordinal, device));
   if (text == nullptr || length < 13) return CUDA_ERROR_INVALID_VALUE;
-  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", ordinal + 1);
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", device->model.index + 1);
   return CUDA_SUCCESS;
 }
 
@@ -110,10 +109,12 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
     domain = 0;
     if (std::sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) return CUDA_ERROR_INVALID_VALUE;
   }
-  if (domain != 0 || slot != 0 || bus == 0 || bus > driver().devices.size())
-    return CUDA_ERROR_INVALID_DEVICE;
-  *device = static_cast<CUdevice>(bus) - 1;
-  return CUDA_SUCCESS;
+  for (const auto& known : driver().devices)
+    if (domain == 0 && slot == 0 && bus == static_cast<unsigned>(known->model.index) + 1) {
+      *device = known->ordinal;
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice ordinal, CUdevice peer_ordinal) {

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace simgpu {
 namespace {
@@ -301,11 +303,55 @@ std::vector<DeviceModel> parse_devices(std::string_view text, std::string& error
     }
     start = end + 1;
   }
+  for (std::size_t i = 0; i < devices.size(); ++i) devices[i].index = static_cast<int>(i);
   return devices;
 }
 
-CUresult device_attribute(const DeviceModel& model, int ordinal, CUdevice_attribute attribute,
-                          int* value) {
+void device_uuid(int index, unsigned char uuid[16]) {
+  std::memset(uuid, 0, 16);
+  std::memcpy(uuid, "SIMG", 4);
+  uuid[15] = static_cast<unsigned char>(index);
+}
+
+std::string uuid_text(int index) {
+  unsigned char uuid[16];
+  device_uuid(index, uuid);
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%02x", uuid[i]);
+    text += digits;
+    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
+  }
+  return text;
+}
+
+std::vector<DeviceModel> visible_devices(const std::vector<DeviceModel>& devices,
+                                         const char* visible) {
+  if (visible == nullptr) return devices;
+  std::vector<DeviceModel> left;
+  std::string words = lower(visible);
+  for (std::size_t start = 0; start < words.size();) {
+    std::size_t end = std::min(words.find(',', start), words.size());
+    std::string word = words.substr(start, end - start);
+    start = end + 1;
+    // The list ends at the first word that is no device, or names one twice.
+    const DeviceModel* found = nullptr;
+    for (const DeviceModel& device : devices) {
+      std::string uuid = lower(uuid_text(device.index));
+      if (word == std::to_string(device.index) ||
+          (word.size() > 4 && word.starts_with("gpu-") && uuid.starts_with(word)))
+        found = &device;
+    }
+    if (found == nullptr) break;
+    for (const DeviceModel& device : left)
+      if (device.index == found->index) return {};
+    left.push_back(*found);
+  }
+  return left;
+}
+
+CUresult device_attribute(const DeviceModel& model, CUdevice_attribute attribute, int* value) {
   int compute_capability = model.major * 10 + model.minor;
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
@@ -342,10 +388,10 @@ CUresult device_attribute(const DeviceModel& model, int ordinal, CUdevice_attrib
       *value = model.minor;
       break;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      *value = ordinal + 1;
+      *value = model.index + 1;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-      *value = ordinal;
+      *value = model.index;
       break;
     case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
       *value = model.bus_width_bits >= 4096 ? 1 : 0;

@@ -25,15 +25,23 @@ struct DeviceModel {
   int blocks_per_multiprocessor;
   int shared_per_multiprocessor;  // bytes
   int shared_per_block_optin;     // bytes
+  int index = 0;                  // among all cards of the machine
 };
 
 // What SIMGPU chooses: "h100-80g", "2x a100-40g", "8GiB", several joined by commas.
 // On a word that names no card, `error` says so and the list is empty.
 std::vector<DeviceModel> parse_devices(std::string_view text, std::string& error);
 
+// What CUDA_VISIBLE_DEVICES leaves of them, in its order; nullptr leaves all.
+std::vector<DeviceModel> visible_devices(const std::vector<DeviceModel>& devices,
+                                         const char* visible);
+
+// "SIMG" and the index: recognisable, and the same at every run.
+void device_uuid(int index, unsigned char uuid[16]);
+std::string uuid_text(int index);
+
 // Answers one attribute; CUDA_ERROR_INVALID_VALUE for a number that is no attribute.
-CUresult device_attribute(const DeviceModel& model, int ordinal, CUdevice_attribute attribute,
-                          int* value);
+CUresult device_attribute(const DeviceModel& model, CUdevice_attribute attribute, int* value);
 
 }  // namespace simgpu
 

@@ -46,17 +46,21 @@ std::uint64_t late_seed_from_environment() {
   return seed == 0 ? 1 : seed;
 }
 
-CUresult initialise() {
-  std::string error;
+std::vector<DeviceModel> models_from_environment(std::string& error) {
   const char* text = std::getenv("SIMGPU");
   std::vector<DeviceModel> models = parse_devices(text == nullptr ? "" : text, error);
-  if (models.empty()) {
-    std::fprintf(stderr, "simgpu: %s\n", error.c_str());
-    return CUDA_ERROR_NO_DEVICE;
-  }
   if (const char* mib = std::getenv("SIMGPU_CONTEXT_MIB"))
     for (DeviceModel& model : models)
       model.context_bytes = std::min(std::strtoull(mib, nullptr, 10) << 20, 1ULL << 40);
+  return models;
+}
+
+CUresult initialise() {
+  std::string error;
+  std::vector<DeviceModel> models = models_from_environment(error);
+  if (models.empty()) std::fprintf(stderr, "simgpu: %s\n", error.c_str());
+  models = visible_devices(models, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (models.empty()) return CUDA_ERROR_NO_DEVICE;
   auto* state = new Driver;
   state->tables = new Tables;
   state->version = version_from_environment();
@@ -136,5 +140,38 @@ CUresult cuInit(unsigned int flags) {
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = g_driver != nullptr ? driver().version : version_from_environment();
+  return CUDA_SUCCESS;
+}
+
+// ---- what NVML tells without CUDA: asking must not initialise the driver, or a later fork would
+// find it initialised
+
+int simgpu_describe_count(void) {
+  std::string error;
+  return static_cast<int>(models_from_environment(error).size());
+}
+
+int simgpu_describe(int index, struct simgpu_description* description) {
+  std::string error;
+  std::vector<DeviceModel> models = models_from_environment(error);
+  if (description == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (index < 0 || static_cast<std::size_t>(index) >= models.size())
+    return CUDA_ERROR_INVALID_DEVICE;
+  const DeviceModel& model = models[static_cast<std::size_t>(index)];
+  *description = {};
+  std::snprintf(description->model, sizeof description->model, "%s", model.key);
+  std::snprintf(description->name, sizeof description->name, "%s", model.name);
+  description->total = model.total_bytes;
+  description->ordinal = -1;
+  std::vector<DeviceModel> visible = visible_devices(models, std::getenv("CUDA_VISIBLE_DEVICES"));
+  for (std::size_t i = 0; i < visible.size(); ++i)
+    if (visible[i].index == index) description->ordinal = static_cast<int>(i);
+  description->major = model.major;
+  description->minor = model.minor;
+  description->multiprocessors = model.multiprocessors;
+  description->clock_khz = model.clock_khz;
+  description->memory_clock_khz = model.memory_clock_khz;
+  description->driver_version = version_from_environment();
+  device_uuid(index, description->uuid);
   return CUDA_SUCCESS;
 }
