@@ -71,8 +71,22 @@ void declare_size(CUlibrary library, const Variable& variable) {
   if (declare != nullptr) declare(library, variable.name, variable.size);
 }
 
+// Loading is not part of what a thread captures, also where the capture forbids it other calls.
+class OutsideCapture {
+ public:
+  OutsideCapture() { exchange(); }
+  ~OutsideCapture() { exchange(); }
+  OutsideCapture(const OutsideCapture&) = delete;
+  OutsideCapture& operator=(const OutsideCapture&) = delete;
+
+ private:
+  void exchange() { call(&DriverTable::ThreadExchangeStreamCaptureMode, &mode_); }
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 cudaError_t load(FatBinary* binary) {
   if (binary->library != nullptr) return cudaSuccess;
+  const OutsideCapture outside;
   // The image is part of the program and stays: a framework's images are gigabytes, no copy is
   // made.
   CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;

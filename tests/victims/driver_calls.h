@@ -20,5 +20,8 @@ Function driver_function(const char* name, unsigned int version) {
 
 }  // namespace victims
 
+// Each spells the name itself: cuda.h renames functions by macros, and the name asked for is the
+// plain one.
 #define DRIVER_FUNCTION(name) victims::driver_function<decltype(&::name)>(#name, 12000)
-#define DRIVER_CALL(name, ...) DRIVER_FUNCTION(name)(__VA_ARGS__)
+#define DRIVER_CALL(name, ...) \
+  victims::driver_function<decltype(&::name)>(#name, 12000)(__VA_ARGS__)

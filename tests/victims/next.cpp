@@ -22,6 +22,9 @@ extern "C" __attribute__((visibility("default"))) char* getenv(const char* name)
 extern "C" __attribute__((visibility("default"))) int victim_next_check(void) {
   void* first = dlsym(RTLD_NEXT, "getenv");
   void* second = dlsym(RTLD_NEXT, "getenv");
-  void* own = dlsym(RTLD_DEFAULT, "getenv");
-  return first != nullptr && first == second && first != own ? 0 : 1;
+  Dl_info found{};
+  Dl_info own{};
+  if (first == nullptr || first != second) return 1;
+  if (dladdr(first, &found) == 0 || dladdr(reinterpret_cast<void*>(&calls), &own) == 0) return 2;
+  return found.dli_fbase != own.dli_fbase ? 0 : 3;
 }

@@ -70,10 +70,9 @@ void kernels() {
   SUCCEEDS(cudaFuncGetAttributes(&attributes, fill));
   int blocks = 0;
   SUCCEEDS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fill, 256, 0));
-  say_raw("function",
-          "\"versions_set\":" +
-              std::to_string(attributes.ptxVersion > 0 && attributes.binaryVersion > 0) +
-              ",\"occupancy_at_least_one\":" + std::to_string(blocks >= 1) + ",\"expected\":1");
+  const bool versions = attributes.ptxVersion > 0 && attributes.binaryVersion > 0;
+  say_raw("versions-set", "\"expected\":1,\"is\":" + std::to_string(versions));
+  say_raw("occupancy-at-least-one", "\"expected\":1,\"is\":" + std::to_string(blocks >= 1));
   FREES(cudaFree(out), "device", out, kBytes);
   SUCCEEDS(cudaStreamDestroy(stream));
 }
