@@ -13,6 +13,7 @@
 #include "commands/growth_command.h"
 #include "commands/oom_command.h"
 #include "commands/report_command.h"
+#include "commands/run_command.h"
 #include "trace/input_error.h"
 #include "trace/trace_file.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 // In the order in which --help lists them.
 constexpr void (*kCommands[])(CLI::App&) = {
+    add_run_command,
     add_report_command,
     add_blocks_command,
     add_check_command,

@@ -1,0 +1,183 @@
+#include "commands/run_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "commands/run_environment.h"
+#include "commands/run_job.h"
+#include "symbols/symbolize_trace.h"
+#include "trace/input_error.h"
+#include "trace/trace_file.h"
+
+namespace fs = std::filesystem;
+
+namespace vramtrack {
+namespace {
+
+std::string size_text(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) return fmt::format("{:.2f} KiB", kib);
+  if (kib < 1024 * 1024) return fmt::format("{:.2f} MiB", kib / 1024);
+  return fmt::format("{:.2f} GiB", kib / 1024 / 1024);
+}
+
+// A folder is made where it is missing; a file must not exist, or be given up by --force.
+void prepare_output(RunOptions& options) {
+  const bool named = !options.output.empty();
+  const bool folder = !named || options.output.back() == '/' || fs::is_directory(options.output);
+  const fs::path path = fs::absolute(named ? options.output : ".").lexically_normal();
+  options.output = path.string();
+  std::error_code error;
+  if (folder) {
+    fs::create_directories(path, error);
+    if (error)
+      throw InputError(
+          fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
+    if (options.output.back() != '/') options.output += '/';
+    return;
+  }
+  if (!fs::is_directory(path.parent_path()))
+    throw InputError(fmt::format("there is no folder {}", path.parent_path().string()));
+  if (!fs::exists(path)) return;
+  if (!options.force)
+    throw InputError(fmt::format("{} exists; --force overwrites it", path.string()));
+  fs::remove(path, error);
+  if (error) throw InputError(fmt::format("cannot remove {}: {}", path.string(), error.message()));
+}
+
+struct Outcome {
+  std::vector<fs::path> files;
+  uint64_t bytes = 0;
+  uint64_t events = 0;
+  uint64_t dropped = 0;
+  std::optional<Event> out_of_memory;
+};
+
+// Its chunks are frames: the window holds nothing any more, and need not take room on the disk.
+void give_back_window(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  FileHeader header{};
+  if (pread(file, &header, sizeof header, 0) == sizeof header &&
+      std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) == 0 &&
+      (header.flags & kFileFinished) != 0 && header.frames_offset > header.window_offset)
+    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(header.window_offset),
+              static_cast<off_t>(header.frames_offset - header.window_offset));
+  close(file);
+}
+
+uint64_t bytes_on_disk(const fs::path& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? static_cast<uint64_t>(status.st_blocks) * 512 : 0;
+}
+
+// A process of the job may still run: its trace is readable, and named later by `symbolize`.
+void finish_trace(const fs::path& path, Outcome& outcome) {
+  try {
+    symbolize_trace(path);
+  } catch (const InputError&) {
+  }
+  give_back_window(path);
+  try {
+    const auto trace = open_trace(path);
+    trace->for_each([&](const Event& event) {
+      ++outcome.events;
+      if (event.kind == EventKind::out_of_memory) outcome.out_of_memory = event;
+      return true;
+    });
+    outcome.dropped += trace->info().dropped_events;
+    outcome.bytes += bytes_on_disk(path);
+    outcome.files.push_back(path);
+  } catch (const InputError& error) {
+    fmt::print(stderr, "vramtrack: {}\n", error.what());
+  }
+}
+
+// Relative where that is shorter, as the user would type it.
+std::string shown(const fs::path& path) {
+  const std::string relative = fs::proximate(path).string();
+  return relative.size() < path.string().size() ? relative : path.string();
+}
+
+void say_what_is_left(const RunOptions& options, const Outcome& outcome) {
+  if (outcome.files.empty()) {
+    if (options.simulate.empty())
+      fmt::print(stderr,
+                 "vramtrack: no GPU was used, so nothing was recorded. To rehearse on a simulated "
+                 "one: vramtrack run --simulate h100-80g -- {}\n",
+                 fmt::join(options.command, " "));
+    else
+      fmt::print(stderr, "vramtrack: the simulated GPU was not used, so nothing was recorded\n");
+    return;
+  }
+  const std::string file = shown(outcome.files.front());
+  std::string text = outcome.files.size() == 1
+                         ? file
+                         : fmt::format("{} traces in {}", outcome.files.size(),
+                                       shown(outcome.files.front().parent_path()));
+  text += fmt::format(": {}, {} events, {} dropped; ", size_text(outcome.bytes), outcome.events,
+                      outcome.dropped);
+  if (const auto& oom = outcome.out_of_memory)
+    text += fmt::format("out of memory on device {} (asked for {}, allocated {}, reserved {}); ",
+                        oom->device, size_text(oom->size), size_text(oom->witness_allocated),
+                        size_text(oom->witness_reserved));
+  fmt::print(stderr, "vramtrack: {}next: vramtrack report {}\n", text, file);
+}
+
+int run(RunOptions options) {
+  if (options.command.empty())
+    throw InputError("what shall be run? vramtrack run [options] -- program arguments...");
+  prepare_output(options);
+  const JobList list;
+  const Variables variables = run_environment(options, list.path());
+  if (!options.simulate.empty())
+    fmt::print(stderr,
+               "vramtrack: SIMULATED GPU ({}): kernels do not run and results are meaningless; "
+               "Hugging Face is offline, W&B disabled\n",
+               options.simulate);
+  const int code = run_program(options.command, variables);
+  Outcome outcome;
+  for (const fs::path& trace : list.traces()) finish_trace(trace, outcome);
+  say_what_is_left(options, outcome);
+  return code;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Trace a program: vramtrack run -- python train.py");
+  command->add_option("-o,--output", options->output,
+                      "Trace file, or folder for the traces (default: the current folder)");
+  command->add_flag("--force", options->force, "Overwrite the file that -o names");
+  command->add_option("--stacks", options->stacks, "Whose frames to record")
+      ->check(CLI::IsMember({"both", "python", "native", "none"}))
+      ->capture_default_str();
+  command->add_flag("--cpu", options->cpu, "Trace CPU tensors of PyTorch as well");
+  command->add_option(
+      "--simulate", options->simulate,
+      "Rehearse without a GPU, on a simulated one: h100-80g, 2x a100-40g, 8GiB ...");
+  command->add_option("--kernels", options->kernels, "Record which kernel follows an allocation")
+      ->check(CLI::IsMember({"names", "off"}))
+      ->capture_default_str();
+  command->prefix_command();
+  command->callback([options, command] {
+    options->command = command->remaining();
+    if (!options->command.empty() && options->command.front() == "--")
+      options->command.erase(options->command.begin());
+    const int code = run(*options);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,14 @@
+#ifndef VRAMTRACK_ANALYZER_COMMANDS_RUN_COMMAND_H
+#define VRAMTRACK_ANALYZER_COMMANDS_RUN_COMMAND_H
+
+#include <CLI/CLI.hpp>
+
+namespace vramtrack {
+
+// vramtrack run: starts a program with the tracer in it, returns what it returns, and leaves traces
+// that can be read on any machine.
+void add_run_command(CLI::App& app);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_COMMANDS_RUN_COMMAND_H

@@ -1,0 +1,30 @@
+// What a traced program's environment holds beyond the user's own: the libraries to preload and the
+// options of the tracer. docs/options.md lists the variables.
+#ifndef VRAMTRACK_ANALYZER_COMMANDS_RUN_ENVIRONMENT_H
+#define VRAMTRACK_ANALYZER_COMMANDS_RUN_ENVIRONMENT_H
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace vramtrack {
+
+struct RunOptions {
+  std::string output;             // file or folder, absolute; a folder ends in '/'
+  std::string stacks = "both";    // both, python, native, none
+  std::string kernels = "names";  // names, off
+  std::string simulate;           // empty: the machine's own GPU
+  bool cpu = false;
+  bool force = false;
+  std::vector<std::string> command;
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// `job_list` is the file into which each traced process writes the name of its trace. Throws
+// InputError where a library of ours is missing.
+Variables run_environment(const RunOptions& options, const std::string& job_list);
+
+}  // namespace vramtrack
+
+#endif  // VRAMTRACK_ANALYZER_COMMANDS_RUN_ENVIRONMENT_H
