@@ -55,7 +55,7 @@ std::string numbers_text(const OomScene& scene) {
   if (scene.free) {
     out += row(
         "free", text(*scene.free),
-        scene.free_is_recorded ? "as the allocator saw it" : "measured before, carried forward");
+        scene.free_is_recorded ? "measured at that moment" : "measured before, carried forward");
   }
   if (scene.others) out += row("other processes", text(*scene.others));
   if (scene.outside)
@@ -71,6 +71,11 @@ std::string numbers_text(const OomScene& scene) {
             fmt::format("of {} pieces in {} segments", scene.space.pieces, scene.space.segments));
   }
   return out;
+}
+
+// The end of a long name says more than its beginning.
+std::string tail(const std::string& name, size_t width) {
+  return name.size() <= width ? name : "..." + name.substr(name.size() - width + 3);
 }
 
 std::string share(uint64_t part, uint64_t whole) {
@@ -103,7 +108,7 @@ std::string sites_text(const OomScene& scene, size_t top) {
     }
     out +=
         fmt::format("{:>13.1f} MiB {:>7} x  {:<18}{}\n", static_cast<double>(site.bytes) / kMiBytes,
-                    site.blocks, site.category.substr(0, 17), site.site.substr(0, 44));
+                    site.blocks, site.category.substr(0, 17), tail(site.site, 46));
   }
   if (shown > top) {
     out += fmt::format("{:>13.1f} MiB            {} more lines\n",

@@ -1,5 +1,7 @@
 #include "diagnosis/oom_scene.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -35,7 +37,7 @@ Choice choose(const Timeline& timeline, int16_t wanted) {
     }
   }
   if (choice.device < 0) {
-    throw InputError(wanted >= 0 ? "the recording has no such device"
+    throw InputError(wanted >= 0 ? fmt::format("the recording has no device {}", wanted)
                                  : "the recording holds no GPU memory: nothing to explain");
   }
   return choice;
@@ -46,15 +48,28 @@ Choice choose(const Timeline& timeline, int16_t wanted) {
 struct Request {
   Event event;
   bool found = false;
+  bool has_history = false;
   uint64_t refused = 0;
+  bool unrefused =
+      false;  // the allocator gave up, the driver had refused nothing since it last gave
+  std::optional<uint64_t> device_total;
 };
 
 Request find_request(const Recording& recording, const Choice& choice, bool has_blocks) {
   Request request;
+  bool refused_since_last_block = false;
   recording.for_each([&](const Event& event) {
     const bool here = event.device == choice.device || event.device < 0;
+    if ((event.flags & kEventReconstructed) == 0 && event.kind != EventKind::snapshot_taken) {
+      request.has_history = true;
+    }
+    if (event.kind == EventKind::device_info && event.device == choice.device && event.size != 0) {
+      request.device_total = event.size;
+    }
+    if (event.kind == EventKind::block_alloc && here) refused_since_last_block = false;
     if (event.kind == EventKind::physical_failed && here) {
       ++request.refused;
+      refused_since_last_block = true;
       // A caching allocator gives memory back and tries again: a refusal is not yet an OOM.
       const bool counts = !has_blocks || event.memory == Memory::pinned ||
                           event.memory == Memory::managed || event.memory == Memory::registered;
@@ -67,6 +82,7 @@ Request find_request(const Recording& recording, const Choice& choice, bool has_
         event.sequence == choice.event->moment.sequence) {
       request.event = event;
       request.found = true;
+      request.unrefused = !refused_since_last_block;
     }
     return true;
   });
@@ -81,9 +97,16 @@ void describe_request(const Recording& recording, const Request& request, OomSce
   scene.requested = event.requested;
   scene.stream = event.stream;
   scene.request_site = call_site(definitions, event.stack);
-  for (const FrameId id : definitions.stack(event.stack)) {
+  // Python's frames where there are any: below them is only the library's way to its allocator.
+  const auto frames = definitions.stack(event.stack);
+  const bool python = std::any_of(frames.begin(), frames.end(), [&](FrameId id) {
+    return definitions.frame(id).python || definitions.frame(id).file.ends_with(".py");
+  });
+  for (const FrameId id : frames) {
+    const Frame& frame = definitions.frame(id);
     if (scene.request_stack.size() == kStackShown) break;
-    scene.request_stack.push_back(describe(definitions.frame(id)));
+    if (python && !frame.python && !frame.file.ends_with(".py")) continue;
+    scene.request_stack.push_back(describe(frame));
   }
   const StackTraitsCache cache(definitions);
   const StackTraits& traits = cache.of(event.stack);
@@ -94,9 +117,11 @@ void describe_request(const Recording& recording, const Request& request, OomSce
 
 // Free memory of the device at the event: a snapshot writes it down, a trace has measurements of
 // which the last is carried forward by what the ledger did since.
-void measure_device(const Recording& recording, const MemoryState& state, const Event& event,
+void measure_device(const Recording& recording, const MemoryState& state, const Request& request,
                     OomScene& scene) {
+  const Event& event = request.event;
   const Outside outside = state.outside(scene.device);
+  scene.total = request.device_total;
   for (const DeviceInfo& info : recording.info().devices) {
     if (info.ordinal == scene.device && info.total_bytes != 0) scene.total = info.total_bytes;
   }
@@ -107,6 +132,7 @@ void measure_device(const Recording& recording, const MemoryState& state, const 
     const auto used = static_cast<int64_t>(outside.last.used) + grown;
     scene.free = static_cast<uint64_t>(
         std::max<int64_t>(static_cast<int64_t>(outside.last.total) - used, 0));
+    scene.free_is_recorded = grown == 0;
     if (outside.last.separable) scene.others = outside.last.others_used;
   }
   if (event.kind == EventKind::out_of_memory && event.extra != 0) {
@@ -154,6 +180,7 @@ void judge_blocks(const Recording& recording, const Timeline& timeline, const Me
     std::map<std::string, uint64_t> rows;
   };
   std::unordered_map<std::string, Site> sites;
+  std::unordered_map<std::string, SiteShare> direct;
   std::unordered_map<StackId, std::string> names;
   state.for_each_live(scene.device, [&](const Block& block) {
     const std::string row = judge(block, judging).row();
@@ -165,6 +192,13 @@ void judge_blocks(const Recording& recording, const Timeline& timeline, const Me
     ++site.share.blocks;
     site.share.largest = std::max(site.share.largest, block.size);
     site.rows[row] += block.size;
+    if (scene.has_blocks && block.origin != Block::Origin::allocator) {
+      SiteShare& share = direct[name->second];
+      share.site = name->second;
+      share.category = row;
+      share.bytes += block.size;
+      ++share.blocks;
+    }
     if (block.size > scene.largest_block.bytes) {
       scene.largest_block = {block.size, name->second, row,
                              block.step == state.step() || state.step() == kNoStep};
@@ -178,9 +212,12 @@ void judge_blocks(const Recording& recording, const Timeline& timeline, const Me
     site.share.category = main->first;
     scene.sites.push_back(std::move(site.share));
   }
-  std::sort(scene.sites.begin(), scene.sites.end(), [](const SiteShare& a, const SiteShare& b) {
+  for (auto& [name, share] : direct) scene.direct_sites.push_back(std::move(share));
+  const auto by_bytes = [](const SiteShare& a, const SiteShare& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.site < b.site;
-  });
+  };
+  std::sort(scene.sites.begin(), scene.sites.end(), by_bytes);
+  std::sort(scene.direct_sites.begin(), scene.direct_sites.end(), by_bytes);
 }
 
 using LiveByStack = std::unordered_map<StackId, std::pair<int64_t, int64_t>>;
@@ -233,6 +270,9 @@ void follow_steps(const Recording& recording, const Timeline& timeline, OomScene
 
 OomScene look_at_oom(const Recording& recording, int16_t wanted) {
   const Timeline timeline = survey(recording);
+  if (timeline.devices.empty() && !recording.info().notes.empty()) {
+    throw InputError("nothing to explain: " + recording.info().notes.front());
+  }
   const Choice choice = choose(timeline, wanted);
   const DeviceTimeline& course = *timeline.device(choice.device);
   const Request request = find_request(recording, choice, course.has_blocks);
@@ -242,6 +282,9 @@ OomScene look_at_oom(const Recording& recording, int16_t wanted) {
   scene.has_blocks = course.has_blocks;
   scene.oom_events = course.ooms.size();
   scene.refused_by_driver = request.refused;
+  scene.has_history = request.has_history;
+  scene.gave_up_unrefused = request.unrefused && scene.has_blocks &&
+                            recording.info().source == RecordingInfo::Source::trace;
   scene.found = request.found;
   if (request.found) {
     scene.moment = {.sequence = request.event.sequence,
@@ -255,7 +298,7 @@ OomScene look_at_oom(const Recording& recording, int16_t wanted) {
   const MemoryState state = state_at(recording, scene.moment);
   scene.moment.step = state.step();
   scene.totals = state.totals(scene.device);
-  measure_device(recording, state, request.event, scene);
+  measure_device(recording, state, request, scene);
   look_into_segments(state, scene);
   judge_blocks(recording, timeline, state, scene);
   follow_steps(recording, timeline, scene);

@@ -60,19 +60,22 @@ struct OomScene {
   int16_t device = -1;
   Moment moment;
   uint64_t oom_events = 0;
+  bool has_history = true;         // false: a snapshot of one moment, nothing is known of before
   uint64_t refused_by_driver = 0;  // requests that the driver refused, the OOM's own included
+  // A trace with a caching allocator that gave up although the driver had refused nothing.
+  bool gave_up_unrefused = false;
   Memory memory = Memory::device;  // of the request: pinned memory is the host's
 
   uint64_t ask = 0;        // as the allocator asked the driver, or rounded
   uint64_t requested = 0;  // as the program asked, 0 unknown
   uint64_t stream = 0;
   std::string request_site;
-  std::vector<std::string> request_stack;  // for people, innermost first
+  std::vector<std::string> request_stack;  // the program's part, for people, innermost first
   bool request_is_lasting = false;         // parameters or optimizer state are being made
 
   std::optional<uint64_t> total;  // of the device
   std::optional<uint64_t> free;
-  bool free_is_recorded = false;  // else it is the last measurement, carried forward
+  bool free_is_recorded = false;  // of that moment; else an earlier measurement, carried forward
   std::optional<uint64_t> others;
   std::optional<uint64_t> outside;
 
@@ -82,6 +85,8 @@ struct OomScene {
   std::map<std::string, uint64_t> categories;
   std::vector<SiteShare> sites;  // by bytes
   LargestBlock largest_block;
+  std::vector<SiteShare>
+      direct_sites;  // of memory beside the caching allocator, where there is one
 
   std::vector<StepLevel> steps;  // the last ones before the event
   std::vector<SiteGrowth> growth;

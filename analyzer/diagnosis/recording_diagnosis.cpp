@@ -69,6 +69,27 @@ void look_for_leak(const OomScene& scene, OomAudit& audit) {
            audit);
 }
 
+// PyTorch's memory fraction refuses without asking the driver.
+void look_for_limit(const OomScene& scene, OomAudit& audit) {
+  if (!scene.gave_up_unrefused || audit.verdict == OomVerdict::fragmentation) return;
+  conclude(
+      OomVerdict::limit, Confidence::high,
+      fmt::format("the allocator gave up at {} reserved although the driver had refused nothing: a "
+                  "limit of its own (set_per_process_memory_fraction)",
+                  text(scene.totals.reserved)),
+      audit);
+}
+
+// What lies outside the pool and still belongs to this process is known by line.
+void look_outside(const OomScene& scene, OomAudit& audit) {
+  if (scene.direct_sites.empty() || scene.totals.direct == 0) return;
+  const SiteShare& most = scene.direct_sites.front();
+  audit.remarks.push_back(
+      fmt::format("{} of this process were allocated past the caching allocator, most "
+                  "of it ({}) at {}",
+                  text(scene.totals.direct), text(most.bytes), most.site));
+}
+
 bool lasting_category(const std::string& row) {
   return row.starts_with("parameters") || row.starts_with("optimizer_state") ||
          row.starts_with("gradients") || row.starts_with("kv_cache");
@@ -157,13 +178,28 @@ OomNumbers numbers_of(const OomScene& scene) {
   if (scene.total) numbers.total = exact(*scene.total);
   if (scene.free) numbers.free = exact(*scene.free);
   if (scene.others) numbers.other_processes = exact(*scene.others);
-  numbers.reserved = exact(scene.totals.in_use);
-  numbers.allocated = exact(scene.totals.live());
+  // Beside a caching allocator's pool everything is outside it, other libraries of this process,
+  // too.
+  numbers.reserved = exact(scene.has_blocks ? scene.totals.reserved : scene.totals.in_use);
+  numbers.allocated = exact(scene.has_blocks ? scene.totals.allocated : scene.totals.live());
+  // The allocator asks the driver for whole segments: what is free may be enough for the request
+  // and not for the segment.
+  if (scene.has_blocks && scene.ask != 0 && scene.free && *scene.free >= scene.ask) {
+    const uint64_t segment = AllocatorSettings{}.allocation_size(scene.ask);
+    if (*scene.free < segment) numbers.ask = exact(segment);
+  }
   return numbers;
 }
 
 OomAudit judge_scene(const OomScene& scene, const OomNumbers& numbers) {
   OomAudit audit;
+  if (!scene.found && !scene.has_history) {
+    audit.reason = fmt::format(
+        "the file shows one moment, with {} live, and nothing of what came before: "
+        "whether anything ran out of memory it does not say",
+        text(scene.totals.live()));
+    return audit;
+  }
   if (!scene.found) {
     audit.verdict = OomVerdict::healthy;
     audit.confidence = Confidence::high;
@@ -190,14 +226,16 @@ OomAudit judge_scene(const OomScene& scene, const OomNumbers& numbers) {
     return audit;
   }
   audit = audit_oom(numbers);
+  look_for_limit(scene, audit);
+  look_outside(scene, audit);
   look_for_peak(scene, audit);
   if (audit.verdict == OomVerdict::capacity || audit.verdict == OomVerdict::transient_peak) {
     look_for_leak(scene, audit);
   }
   check_holes(scene, audit);
-  if (!scene.free_is_recorded && scene.free) {
+  if (scene.found && !scene.free_is_recorded && scene.free) {
     audit.remarks.emplace_back(
-        "free memory is the last measurement, carried forward by what was allocated since");
+        "free memory is an earlier measurement, carried forward by what was allocated since");
   }
   return audit;
 }
