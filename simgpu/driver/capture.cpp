@@ -66,7 +66,11 @@ CUresult add_node(Stream* stream, CUgraphNodeType type, Fill fill) {
   GraphNode* node = new_node(capture->graph, type, stream->dependencies);
   if (node == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   node->context = driver().contexts.handle(stream->context);
-  SIMGPU_TRY(fill(node));
+  CUresult result = fill(node);
+  if (result != CUDA_SUCCESS) {
+    remove_node(node);
+    return result;
+  }
   stream->dependencies.assign(1, node);
   return CUDA_SUCCESS;
 }

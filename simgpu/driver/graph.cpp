@@ -86,6 +86,12 @@ void unlink(GraphNode* node) {
 
 }  // namespace
 
+void remove_node(GraphNode* node) {
+  unlink(node);
+  std::erase(node->graph->nodes, node);
+  destroy_node(node);
+}
+
 void destroy_graph(Graph* graph) {
   for (GraphNode* node : graph->nodes) destroy_node(node);
   for (auto [object, count] : graph->user_objects) release_user_object(object, count);
@@ -386,9 +392,7 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
   SIMGPU_TRY(find_node(handle, node));
   if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
     return CUDA_ERROR_NOT_SUPPORTED;  // nodes that own memory stay
-  unlink(node);
-  std::erase(node->graph->nodes, node);
-  destroy_node(node);
+  remove_node(node);
   return CUDA_SUCCESS;
 }
 

@@ -90,6 +90,7 @@ extern std::mutex g_graph_mutex;
 
 GraphNode* new_node(Graph* graph, CUgraphNodeType type, const std::vector<GraphNode*>& after);
 void keep_kernel_parameters(GraphNode* node);
+void remove_node(GraphNode* node);  // with its edges
 void destroy_graph(Graph* graph);
 Graph* clone_graph(const Graph* graph);
 // In an order in which every node follows its dependencies; empty where there is a cycle.

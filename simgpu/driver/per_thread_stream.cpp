@@ -63,6 +63,13 @@ CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocat
                                     unsigned int flags, CUstream hStream) {
   return cuMemPrefetchAsync_v2(devPtr, count, location, flags, own(hStream));
 }
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                      CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                      size_t numPrefetchLocs, unsigned long long flags,
+                                      CUstream hStream) {
+  return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+                                 numPrefetchLocs, flags, own(hStream));
+}
 CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
   return cuMemcpy2DAsync_v2(pCopy, own(hStream));
 }
@@ -208,6 +215,14 @@ CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t 
                                      unsigned int flags) {
   return cuStreamAttachMemAsync(own(hStream), dptr, length, flags);
 }
+CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
+                                 CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+  return cuStreamBatchMemOp(own(stream), count, paramArray, flags);
+}
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
+                                    CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+  return cuStreamBatchMemOp_v2(own(stream), count, paramArray, flags);
+}
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
                                           const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* dependencyData,
@@ -293,6 +308,38 @@ CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode
 }
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return cuStreamWaitEvent(own(hStream), hEvent, Flags);
+}
+CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                  unsigned int flags) {
+  return cuStreamWaitValue32(own(stream), addr, value, flags);
+}
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                     unsigned int flags) {
+  return cuStreamWaitValue32_v2(own(stream), addr, value, flags);
+}
+CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                  unsigned int flags) {
+  return cuStreamWaitValue64(own(stream), addr, value, flags);
+}
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                     unsigned int flags) {
+  return cuStreamWaitValue64_v2(own(stream), addr, value, flags);
+}
+CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                   unsigned int flags) {
+  return cuStreamWriteValue32(own(stream), addr, value, flags);
+}
+CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                      unsigned int flags) {
+  return cuStreamWriteValue32_v2(own(stream), addr, value, flags);
+}
+CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                   unsigned int flags) {
+  return cuStreamWriteValue64(own(stream), addr, value, flags);
+}
+CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                      unsigned int flags) {
+  return cuStreamWriteValue64_v2(own(stream), addr, value, flags);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** parameters,
