@@ -39,6 +39,31 @@ constexpr std::array<std::string_view, 7> kLibraryPaths = {
     "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/",
     "/transformers/",  "/accelerate/",    "/peft/"};
 
+// Frames that only say that memory was allocated.
+bool is_allocator(const Frame& frame) {
+  constexpr std::array<std::string_view, 5> kAllocators = {"torch::unwind", "CUDACachingAllocator",
+                                                           "CachingAllocator", "c10::StorageImpl",
+                                                           "torch::CapturedTraceback"};
+  return contains_any(frame.function, kAllocators) || is_cuda_library(file_name(frame.module));
+}
+
+// Where no frame is the user's, as on the threads that run the backward pass: the innermost Python
+// frame, the node of autograd, or the innermost function that has a name.
+std::string library_site(const Definitions& definitions, std::span<const FrameId> frames) {
+  const Frame* named = nullptr;
+  const Frame* node = nullptr;
+  for (const FrameId id : frames) {
+    const Frame& frame = definitions.frame(id);
+    if (frame.python && !frame.file.starts_with('<')) return describe(frame);
+    if (node == nullptr && frame.function.find("Backward") != std::string::npos) node = &frame;
+    if (named == nullptr && !frame.function.starts_with("??") && !is_allocator(frame)) {
+      named = &frame;
+    }
+  }
+  if (node != nullptr) return describe(*node);
+  return describe(named != nullptr ? *named : definitions.frame(frames.front()));
+}
+
 bool is_python_interpreter(std::string_view name) {
   return name.starts_with("python");
 }
@@ -97,11 +122,7 @@ std::string call_site(const Definitions& definitions, StackId stack) {
   if (const auto index = user_frame(definitions, stack)) {
     return describe(definitions.frame(frames[*index]));
   }
-  for (const FrameId id : frames) {
-    const Frame& frame = definitions.frame(id);
-    if (frame.function != "??" && !is_cuda_library(file_name(frame.module))) return describe(frame);
-  }
-  return describe(definitions.frame(frames.front()));
+  return library_site(definitions, frames);
 }
 
 }  // namespace vramtrack

@@ -170,20 +170,18 @@ void PhysicalLedger::free_begin(const Event& event) {
   if (PhysicalAllocation* allocation = allocations_.at(event.address)) {
     allocation->freeing = true;
     allocation->freeing_thread = event.thread;
-  } else if (event.address != 0 && !uncounted_.contains(event.address)) {
-    ++anomalies_.unknown_frees;
   }
 }
 
 void PhysicalLedger::free_end(const Event& event) {
   if (taken_over_.erase({event.address, event.thread}) != 0) return;
   PhysicalAllocation* allocation = allocations_.at(event.address);
-  if (allocation == nullptr) {
-    if (event.result == 0) uncounted_.erase(event.address);
+  if (event.result != 0) {
+    if (allocation != nullptr) allocation->freeing = false;  // refused: it is still there
     return;
   }
-  if (event.result != 0) {
-    allocation->freeing = false;  // refused: it is still there
+  if (allocation == nullptr) {
+    if (uncounted_.erase(event.address) == 0 && event.address != 0) ++anomalies_.unknown_frees;
     return;
   }
   release(event.address, BlockListener::End::freed);

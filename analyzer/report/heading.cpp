@@ -59,18 +59,14 @@ std::string_view provenance(const Report& report) {
 
 std::string heading(const Report& report) {
   const std::string_view how = provenance(report);
-  std::string line;
-  if (how == "snapshot") {
-    line = "imported from a " + report.info.format;
-  } else if (how == "CPU") {
-    line = "CPU tensors, no GPU";
-  } else {
-    line =
-        how == "simulated" ? "SIMULATED GPU, nothing was measured on a card" : "measured on a GPU";
-  }
-  line += ": ";
-  line += report.info.command.empty() ? report.info.path : joined(report.info.command);
-  return line;
+  if (how == "snapshot") return "Imported from a " + report.info.format;
+  if (how == "CPU") return "CPU tensors: no GPU was used";
+  if (how == "simulated") return "SIMULATED GPU: nothing here was measured on a card";
+  return "Measured on a GPU";
+}
+
+std::string subject(const Report& report) {
+  return report.info.command.empty() ? report.info.path : joined(report.info.command);
 }
 
 std::string device_title(const DeviceReport& device) {

@@ -65,7 +65,8 @@ void append_device(std::string& out, const Report& report, const DeviceReport& d
 }  // namespace
 
 std::string markdown_report(const Report& report) {
-  std::string out = "# vramtrack report\n\n" + cell(heading(report)) + "\n";
+  std::string out =
+      "# vramtrack report\n\n" + cell(heading(report)) + ": `" + subject(report) + "`\n";
   for (const DeviceReport& device : report.devices) append_device(out, report, device);
   fmt::format_to(std::back_inserter(out), "\n{} events, {} dropped.\n",
                  grouped(report.timeline.events), grouped(report.info.dropped_events));

@@ -18,6 +18,7 @@ class TextWriter {
 
   std::string write() {
     line("{}", shortened(heading(report_), kReportWidth));
+    line("{}", shortened(subject(report_), kReportWidth));
     if (report_.devices.empty()) line("No device memory was allocated.");
     for (const DeviceReport& device : report_.devices) write_device(device);
     write_footer();
@@ -71,14 +72,14 @@ class TextWriter {
       line("  not measured from outside: no residual can be given");
       return;
     }
-    line("  {} used on the card, measured {} before: {} beyond the ledger when first measured",
+    line("  {} used on the card, measured {} before: the ledger, {} of contexts and modules",
          unit.quantity(measured.last.used),
          seconds(view.moment.time_ns - std::min(view.moment.time_ns, measured.last.time_ns)),
          unit.number(measured.context));
-    line("  (contexts, modules, other processes{}); residual since then {} {}",
+    line("  {}, residual {} {}",
          measured.last.separable
-             ? fmt::format(": {} of these", unit.number(measured.last.others_used))
-             : std::string(": not separable"),
+             ? fmt::format("and {} of other processes", unit.number(measured.last.others_used))
+             : std::string("and other processes (not separable)"),
          unit.signed_number(measured.residual), unit.name);
   }
 
@@ -175,19 +176,23 @@ class TextWriter {
 }  // namespace
 
 std::string wrapped(std::string_view text, size_t indent) {
-  std::string out;
-  size_t column = 0;
+  const size_t leading = std::min(text.find_first_not_of(' '), text.size());
+  std::string out(leading, ' ');
+  size_t column = leading;
+  bool first = true;
+  text.remove_prefix(leading);
   while (!text.empty()) {
     const size_t length = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, length);
-    if (column != 0 && column + 1 + word.size() > kReportWidth) {
+    if (!first && column + 1 + word.size() > kReportWidth) {
       out += '\n';
       out.append(indent, ' ');
       column = indent;
-    } else if (column != 0) {
+    } else if (!first) {
       out += ' ';
       ++column;
     }
+    first = false;
     out += word;
     column += word.size();
     text.remove_prefix(std::min(length + 1, text.size()));
