@@ -1,14 +1,17 @@
 #include "kernels/effects.h"
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "kernels/elementwise.h"
 #include "kernels/reduce.h"
+#include "simgpu.h"
 
 namespace simgpu {
 namespace {
@@ -16,13 +19,37 @@ namespace {
 struct Effects {
   std::optional<ElementwiseKernel> elementwise;
   std::optional<ReduceKernel> reduce;
+  std::vector<std::size_t> outputs;  // parameters of other kernels that point to what they write
 };
+
+// A pointer to what is not const, or a structure of PyTorch's that starts with one.
+bool points_to_output(std::string_view type) {
+  if (type.find("const") != std::string_view::npos) return false;
+  return type.ends_with('*') || type.find("TensorInfo<") != std::string_view::npos ||
+         type.find("TensorAccessor") != std::string_view::npos;
+}
+
+// How much a kernel writes is not known; a block of the smallest size is what surely belongs to its
+// output.
+constexpr std::size_t kSmallestBlock = 512;
+
+void forget_outputs(const Effects& effects, void* const* parameters) {
+  for (const std::size_t index : effects.outputs) {
+    std::uint64_t address;
+    std::memcpy(&address, parameters[index], sizeof address);
+    if (simgpu_is_device_address(address)) simgpu_forget(address, kSmallestBlock);
+  }
+}
 
 Effects parse(const char* mangled) {
   Effects effects;
   const KernelName name = parse_kernel_name(mangled);
   effects.elementwise = parse_elementwise(name);
   if (!effects.elementwise) effects.reduce = parse_reduce(name);
+  if (effects.elementwise || effects.reduce) return effects;
+  for (std::size_t i = 0; i < name.parameters.size(); ++i) {
+    if (points_to_output(name.parameters[i])) effects.outputs.push_back(i);
+  }
   return effects;
 }
 
@@ -64,6 +91,7 @@ void apply_launch_effects(const char* name, void* const* parameters) {
   const Effects& effects = cache().find(name);
   if (effects.elementwise) apply_elementwise(*effects.elementwise, parameters);
   if (effects.reduce) apply_reduce(*effects.reduce, parameters);
+  forget_outputs(effects, parameters);
 }
 
 }  // namespace simgpu

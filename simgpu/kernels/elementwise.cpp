@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <vector>
 
 #include "simgpu.h"
 
@@ -10,11 +9,15 @@ namespace simgpu {
 namespace {
 
 constexpr int kMaxTensors = 4;
-constexpr int kMaxElements = 65536;  // larger tensors are data, not decisions
-constexpr std::uint64_t kUnknownElementBytes = 8;
+constexpr int kMaxElements = 16384;  // larger tensors are data, not decisions
+constexpr std::size_t kSmallestBlock = 512;
 
-// Order of the parameters; the last two only where a kernel converts types.
+// Parameters of the contiguous kernels; the last two only where a kernel converts types.
 enum Parameter { kCount = 0, kFunctor = 1, kPointers = 2, kLoader = 5, kStorer = 6 };
+
+// PyTorch's OffsetCalculator: the sizes as dividers of three words each, then a stride per tensor,
+// for so many dimensions.
+constexpr int kMaxDimensions = 25;
 
 // "std::array<char*, 3ul>" (or an array type of PyTorch's own in older versions) -> 3
 int array_length(std::string_view type) {
@@ -31,82 +34,160 @@ struct Tensor {
   ScalarKind kind;
 };
 
-// LoadWithCast holds the inputs' types, StoreWithCast the output's (one ScalarType byte each, then
-// sizes).
-bool read_cast_types(const ElementwiseKernel& kernel, void* const* parameters, Tensor* tensors) {
+struct Launch {
+  int count;
+  Tensor tensors[kMaxTensors];
+  const unsigned char* state;    // the functor
+  const unsigned char* offsets;  // nullptr where contiguous
+  const signed char* types[2];   // of the inputs, of the output; nullptr where the functor says
+};
+
+std::size_t offsets_size(int tensors) {
+  return static_cast<std::size_t>(4 + kMaxDimensions * 12 + kMaxDimensions * 4 * tensors);
+}
+
+Launch read_launch(const ElementwiseKernel& kernel, void* const* parameters) {
+  Launch launch{};
+  std::memcpy(&launch.count, parameters[kCount], sizeof launch.count);
+  const auto* pointers = static_cast<const unsigned char*>(parameters[kFunctor]);
+  if (kernel.strided) {
+    launch.offsets = pointers;
+    pointers += (offsets_size(kernel.tensors) + 7) / 8 * 8;
+    launch.state = pointers + 8 * kernel.tensors;
+    if (kernel.casts && kernel.functor) {
+      const auto* types = reinterpret_cast<const signed char*>(launch.state + kernel.functor->size);
+      launch.types[0] = types + 1;
+      launch.types[1] = types;
+    }
+  } else {
+    launch.state = pointers;
+    pointers = static_cast<const unsigned char*>(parameters[kPointers]);
+    if (kernel.casts) {
+      launch.types[0] = static_cast<const signed char*>(parameters[kLoader]);
+      launch.types[1] = static_cast<const signed char*>(parameters[kStorer]);
+    }
+  }
+  for (int i = 0; i < kernel.tensors; ++i)
+    std::memcpy(&launch.tensors[i].address, pointers + 8 * i, 8);
+  return launch;
+}
+
+bool read_types(const ElementwiseKernel& kernel, Launch& launch) {
   for (int i = 0; i < kernel.tensors; ++i) {
-    const auto* types = static_cast<const signed char*>(parameters[i == 0 ? kStorer : kLoader]);
-    const auto kind = scalar_kind(static_cast<int>(types[i == 0 ? 0 : i - 1]));
+    Tensor& tensor = launch.tensors[i];
+    tensor.kind = i == 0 ? kernel.functor->output : kernel.functor->input[i - 1];
+    if (!kernel.casts) continue;
+    const auto kind =
+        scalar_kind(static_cast<int>(i == 0 ? launch.types[1][0] : launch.types[0][i - 1]));
     if (!kind) return false;
-    tensors[i].kind = *kind;
+    tensor.kind = *kind;
   }
   return true;
 }
 
-void compute(const ElementwiseKernel& kernel, void* const* parameters, const Tensor* tensors,
-             int count) {
-  const Functor& functor = *kernel.functor;
-  std::vector<unsigned char> inputs[kMaxTensors];
-  bool known = true;
-  for (int i = 1; i < kernel.tensors; ++i) {
-    inputs[i].resize(scalar_size(tensors[i].kind) * static_cast<std::size_t>(count));
-    if (simgpu_read(tensors[i].address, inputs[i].data(), inputs[i].size()) != inputs[i].size())
-      known = false;
+// Byte offsets of an element in each tensor.
+void find_offsets(const ElementwiseKernel& kernel, const Launch& launch, unsigned element,
+                  std::uint64_t* offsets) {
+  if (!launch.offsets) {
+    for (int i = 0; i < kernel.tensors; ++i)
+      offsets[i] = element * scalar_size(launch.tensors[i].kind);
+    return;
   }
-  const std::size_t output_size = scalar_size(tensors[0].kind);
-  std::vector<unsigned char> output(output_size * static_cast<std::size_t>(count));
-  const auto* state = static_cast<const unsigned char*>(parameters[kFunctor]);
-  for (int element = 0; element < count; ++element) {
+  int dimensions;
+  std::memcpy(&dimensions, launch.offsets, sizeof dimensions);
+  for (int i = 0; i < kernel.tensors; ++i) offsets[i] = 0;
+  for (int d = 0; d < dimensions && d < kMaxDimensions; ++d) {
+    unsigned size, strides[kMaxTensors];
+    std::memcpy(&size, launch.offsets + 4 + 12 * d, sizeof size);
+    std::memcpy(strides, launch.offsets + 4 + 12 * kMaxDimensions + 4 * kernel.tensors * d,
+                4U * static_cast<unsigned>(kernel.tensors));
+    if (size == 0) return;
+    for (int i = 0; i < kernel.tensors; ++i)
+      offsets[i] += std::uint64_t{element % size} * strides[i];
+    element /= size;
+  }
+}
+
+void compute(const ElementwiseKernel& kernel, const Launch& launch) {
+  std::uint64_t assumed = 0;
+  for (int element = 0; element < launch.count; ++element) {
+    std::uint64_t offsets[kMaxTensors];
+    find_offsets(kernel, launch, static_cast<unsigned>(element), offsets);
     Scalar operands[kMaxTensors] = {};
+    bool known = true;
     for (int i = 1; i < kernel.tensors; ++i) {
-      const std::size_t at = scalar_size(tensors[i].kind) * static_cast<std::size_t>(element);
-      operands[i - 1] = load_scalar(inputs[i].data() + at, tensors[i].kind);
+      const Tensor& tensor = launch.tensors[i];
+      unsigned char bytes[8];
+      if (simgpu_read(tensor.address + offsets[i], bytes, scalar_size(tensor.kind)) !=
+          scalar_size(tensor.kind)) {
+        known = false;
+      }
+      operands[i - 1] = load_scalar(bytes, tensor.kind);
     }
-    store_scalar(output.data() + output_size * static_cast<std::size_t>(element), tensors[0].kind,
-                 apply_functor(functor, state, operands));
+    unsigned char bytes[8];
+    const Tensor& output = launch.tensors[0];
+    store_scalar(bytes, output.kind, apply_functor(*kernel.functor, launch.state, operands));
+    simgpu_write(output.address + offsets[0], bytes, scalar_size(output.kind));
+    assumed += !known;
   }
-  simgpu_write(tensors[0].address, output.data(), output.size());
-  if (!known)
-    simgpu_assume("element-wise operation on unknown values", static_cast<std::uint64_t>(count));
+  if (assumed) simgpu_assume("element-wise operation on unknown values", assumed);
+}
+
+// The functor and the number of tensors, from the closure of a strided kernel: either spelled out,
+// or as the template argument of the function that made the closure.
+bool parse_closure(std::string_view type, ElementwiseKernel& kernel) {
+  for (const auto argument : template_arguments(type, "__nv_hdl_wrapper_t")) {
+    if (argument.starts_with("OffsetCalculator<")) continue;
+    if (const int length = array_length(argument); length && !argument.starts_with("__nv_dl_tag")) {
+      if (argument.find("array") < argument.find('<') ||
+          argument.find("Array") < argument.find('<')) {
+        kernel.tensors = length;
+        continue;
+      }
+    }
+    if (argument.find("c10::ScalarType") != std::string_view::npos && argument.find("rray<") < 16) {
+      kernel.casts = true;
+    } else if (kernel.tensors && !kernel.functor) {
+      std::string_view functor = argument;
+      if (functor.ends_with(" const")) functor.remove_suffix(6);
+      kernel.functor = parse_functor(functor);
+    }
+  }
+  return kernel.tensors != 0;
 }
 
 }  // namespace
 
 std::optional<ElementwiseKernel> parse_elementwise(const KernelName& name) {
-  std::size_t functor_at;
-  if (name.function == "at::native::vectorized_elementwise_kernel") {
-    functor_at = 1;
-  } else if (name.function == "at::native::unrolled_elementwise_kernel") {
-    functor_at = 0;
+  ElementwiseKernel kernel{};
+  const auto& arguments = name.arguments;
+  if (name.function == "at::native::elementwise_kernel" && arguments.size() == 3) {
+    kernel.strided = true;
+    if (!parse_closure(arguments[2], kernel)) return std::nullopt;
   } else {
-    return std::nullopt;
+    const std::size_t at = name.function == "at::native::vectorized_elementwise_kernel" ? 1 : 0;
+    if (at == 0 && name.function != "at::native::unrolled_elementwise_kernel") return std::nullopt;
+    if (arguments.size() < at + 2) return std::nullopt;
+    kernel.functor = parse_functor(arguments[at]);
+    kernel.tensors = array_length(arguments[at + 1]);
+    kernel.casts = name.text.find("LoadWithCast<") != std::string::npos;
+    if (kernel.tensors == 0) return std::nullopt;
   }
-  if (name.arguments.size() < functor_at + 2) return std::nullopt;
-  ElementwiseKernel kernel{.functor = parse_functor(name.arguments[functor_at]),
-                           .tensors = array_length(name.arguments[functor_at + 1]),
-                           .casts = name.text.find("LoadWithCast<") != std::string::npos};
-  if (kernel.tensors == 0) return std::nullopt;
   if (kernel.functor && kernel.functor->inputs != kernel.tensors - 1) kernel.functor.reset();
   return kernel;
 }
 
 void apply_elementwise(const ElementwiseKernel& kernel, void* const* parameters) {
-  int count;
-  std::memcpy(&count, parameters[kCount], sizeof count);
-  if (count <= 0) return;
-  Tensor tensors[kMaxTensors] = {};
-  for (int i = 0; i < kernel.tensors; ++i) {
-    std::memcpy(&tensors[i].address, static_cast<const char*>(parameters[kPointers]) + 8 * i, 8);
-    if (kernel.functor)
-      tensors[i].kind = i == 0 ? kernel.functor->output : kernel.functor->input[i - 1];
-  }
-  const bool follow = kernel.functor && count <= kMaxElements &&
-                      (!kernel.casts || read_cast_types(kernel, parameters, tensors));
-  if (follow) return compute(kernel, parameters, tensors, count);
-  const std::uint64_t size = kernel.functor ? scalar_size(tensors[0].kind) : kUnknownElementBytes;
-  // Without the type, one block of the smallest size is what surely belongs to the tensor.
-  simgpu_forget(tensors[0].address,
-                kernel.functor ? size * static_cast<std::uint64_t>(count) : 512);
+  Launch launch = read_launch(kernel, parameters);
+  if (launch.count <= 0) return;
+  const bool understood = kernel.functor && read_types(kernel, launch);
+  if (understood && launch.count <= kMaxElements) return compute(kernel, launch);
+  // Without type or shape, one block of the smallest size is what surely belongs to the tensor.
+  const std::size_t size =
+      understood && !kernel.strided
+          ? scalar_size(launch.tensors[0].kind) * static_cast<std::size_t>(launch.count)
+          : kSmallestBlock;
+  simgpu_forget(launch.tensors[0].address, size);
 }
 
 }  // namespace simgpu

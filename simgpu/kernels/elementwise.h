@@ -1,5 +1,5 @@
-// Element-wise kernels over contiguous tensors: vectorized_elementwise_kernel and
-// unrolled_elementwise_kernel.
+// Element-wise kernels: vectorized_elementwise_kernel and unrolled_elementwise_kernel over
+// contiguous tensors, elementwise_kernel over strided ones.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@ namespace simgpu {
 struct ElementwiseKernel {
   std::optional<Functor> functor;  // nothing: the output becomes unknown
   int tensors;                     // output first
-  bool casts;                      // the tensors' types are parameters of their own
+  bool strided;                    // all is in one closure: offsets, pointers, functor, types
+  bool casts;                      // the tensors' types are given at the launch
 };
 
 std::optional<ElementwiseKernel> parse_elementwise(const KernelName& name);

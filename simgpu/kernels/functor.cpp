@@ -39,8 +39,12 @@ const BinaryOperation* binary_operation(std::string_view type) {
   return nullptr;
 }
 
+int size_of(ScalarKind kind) {
+  return static_cast<int>(scalar_size(kind));
+}
+
 int align_up(int offset, ScalarKind kind) {
-  const int size = static_cast<int>(scalar_size(kind));
+  const int size = size_of(kind);
   return (offset + size - 1) / size * size;
 }
 
@@ -58,12 +62,14 @@ std::optional<Functor> parse_binary(std::string_view type) {
     if (!left || !right || !result || !inner) return std::nullopt;
     Functor functor{
         .operation = inner->operation, .inputs = 2, .input = {*left, *right}, .output = *result};
+    functor.size = inner->has_selector ? 4 : 1;
     if (side < 2) {
       functor.inputs = 1;
       functor.input[0] = side == 0 ? *right : *left;
       functor.constant = compute_kind(side == 0 ? *left : *right);
       functor.constant_side = side;
-      functor.constant_offset = align_up(inner->has_selector ? 4 : 1, functor.constant);
+      functor.constant_offset = align_up(functor.size, functor.constant);
+      functor.size = functor.constant_offset + size_of(functor.constant);
     }
     return functor;
   }
@@ -84,10 +90,12 @@ std::optional<Functor> parse_add(std::string_view type) {
         .operation = Operation::kAdd, .inputs = 2, .input = {*kind, *kind}, .output = *kind};
     functor.constant = compute_kind(*kind);
     functor.scale_offset = 0;
+    functor.size = size_of(functor.constant);
     if (side < 2) {
       functor.inputs = 1;
       functor.constant_side = side;
-      functor.scale_offset = static_cast<int>(scalar_size(functor.constant));
+      functor.scale_offset = size_of(functor.constant);
+      functor.size = 2 * functor.scale_offset;
     }
     return functor;
   }
@@ -98,7 +106,11 @@ std::optional<Functor> parse_fill(std::string_view type) {
   const auto arguments = template_arguments(type, "at::native::FillFunctor");
   if (arguments.size() != 1 || !scalar_kind(arguments[0])) return std::nullopt;
   const ScalarKind kind = *scalar_kind(arguments[0]);
-  return Functor{.operation = Operation::kFill, .inputs = 0, .output = kind, .constant = kind};
+  return Functor{.operation = Operation::kFill,
+                 .inputs = 0,
+                 .output = kind,
+                 .constant = kind,
+                 .size = size_of(kind)};
 }
 
 // Functions that are lambdas of a named function.
@@ -148,6 +160,7 @@ std::optional<Functor> parse_compare_scalar(std::string_view type) {
   functor.constant = *kind;
   functor.constant_side = 1;
   functor.constant_offset = align_up(4, *kind);
+  functor.size = functor.constant_offset + size_of(*kind);
   return functor;
 }
 
@@ -159,7 +172,8 @@ std::optional<Functor> parse_plain_compare(std::string_view type) {
   return Functor{.operation = Operation::kCompare,
                  .inputs = 2,
                  .input = {kind, kind},
-                 .output = ScalarKind::kBool};
+                 .output = ScalarKind::kBool,
+                 .size = 4};
 }
 
 bool compare(int selector, Scalar left, Scalar right) {

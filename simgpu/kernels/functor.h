@@ -39,6 +39,7 @@ struct Functor {
   int constant_offset = 0;  // bytes into the functor
   int scale_offset = -1;    // kAdd: bytes into the functor, -1 where the scale is 1
   int selector_offset = 0;  // kCompare*: bytes into the functor
+  int size = 1;             // of the functor itself
 };
 
 // Nothing where the functor is not followed.

@@ -31,6 +31,18 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Of "void f<...>(int, float*)"; the list is the last thing in the text.
+std::vector<std::string_view> parameter_types(std::string_view text) {
+  const std::size_t close = text.rfind(')');
+  if (close == std::string_view::npos) return {};
+  int depth = 0;
+  for (std::size_t i = close + 1; i-- > 0;) {
+    if (closes(text[i]) && !(text[i] == '>' && i > 0 && text[i - 1] == '-')) ++depth;
+    if (opens(text[i]) && --depth == 0) return split_arguments(text.substr(i + 1, close - i - 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string_view> split_arguments(std::string_view list) {
@@ -56,6 +68,7 @@ KernelName parse_kernel_name(const char* mangled) {
   if (!demangled) return name;
   name.text = demangled;
   std::free(demangled);
+  name.parameters = parameter_types(name.text);
   std::string_view text = name.text;
   if (text.starts_with("void ")) text.remove_prefix(5);
   const std::size_t open = text.find('<');

@@ -8,12 +8,13 @@
 namespace simgpu {
 
 struct KernelName {
-  std::string text;                         // demangled
-  std::string_view function;                // "at::native::reduce_kernel"
-  std::vector<std::string_view> arguments;  // of the template
+  std::string text;                          // demangled
+  std::vector<std::string_view> parameters;  // their types
+  std::string_view function;                 // "at::native::reduce_kernel"
+  std::vector<std::string_view> arguments;   // of the template
 };
 
-// Empty function where the name cannot be demangled or is no template.
+// Nothing where the name cannot be demangled; no function where it is no template.
 KernelName parse_kernel_name(const char* mangled);
 
 // Splits "A<B, C>, D" at its outermost commas.

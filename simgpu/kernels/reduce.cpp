@@ -1,7 +1,7 @@
 // The one parameter is a ReduceOp: the operation, its identity, the configuration (element size,
 // number of inputs and outputs, ...), the offset calculators, then the pointers to source and
-// destination. Where in the structure the pointers lie differs between instances; they are found as
-// its first two device addresses.
+// destination. Where in the structure these lie differs between instances: the configuration is
+// found by the element size that it starts with, the pointers as the first two device addresses.
 #include "kernels/reduce.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace simgpu {
 namespace {
 
 constexpr int kMaxElements = 65536;
+constexpr int kConfigSearched = 64;
 constexpr int kSearched = 1152;  // bytes of ReduceOp up to and with its pointers
 
 struct Layout {
@@ -22,13 +23,16 @@ struct Layout {
 };
 
 std::optional<Layout> read_layout(const ReduceKernel& kernel, const unsigned char* op) {
-  const std::size_t accumulator = scalar_size(kernel.accumulator.value_or(ScalarKind::kFloat));
-  const std::size_t config =
-      std::max<std::size_t>(2 * accumulator + 3, 4) / 4 * 4;  // an empty operation, the identity
-  int numbers[3];                                             // element size, inputs, outputs
-  std::memcpy(numbers, op + config, sizeof numbers);
-  if (numbers[0] < 1 || numbers[0] > 16 || numbers[1] < 1 || numbers[2] < 1) return std::nullopt;
-  Layout layout{.inputs = numbers[1], .outputs = numbers[2]};
+  Layout layout{};
+  const int element = static_cast<int>(scalar_size(kernel.input.value_or(ScalarKind::kFloat)));
+  for (int at = 4; at <= kConfigSearched && layout.inputs == 0; at += 4) {
+    int numbers[5];  // element size, inputs, outputs, then steps that are at least one
+    std::memcpy(numbers, op + at, sizeof numbers);
+    if (numbers[0] != element || numbers[3] < 1 || numbers[4] < 1) continue;
+    layout.inputs = std::max(numbers[1], 0);
+    layout.outputs = std::max(numbers[2], 0);
+  }
+  if (layout.inputs == 0 || layout.outputs == 0) return std::nullopt;
   int found = 0;
   for (int at = 16; at < kSearched && found < 2; at += 8) {
     std::uint64_t word;

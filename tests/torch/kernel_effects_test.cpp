@@ -178,7 +178,7 @@ TEST_CASE_METHOD(Fresh, "types that a kernel converts come from its loader and s
 TEST_CASE_METHOD(Fresh, "a reduction of all elements to one") {
   put<std::int64_t>(kBase + 512, {0, 5, -2});
   alignas(8) unsigned char op[1152] = {};
-  const int configuration[] = {8, 3, 1};
+  const int configuration[] = {8, 3, 1, 1, 1};
   std::memcpy(op + 16, configuration, sizeof configuration);
   const std::uint64_t pointers[] = {kBase + 512, kBase};
   std::memcpy(op + 800, pointers, sizeof pointers);

@@ -100,6 +100,12 @@ def run_fresh(function):
 def inside(options):
     sys.path.insert(0, str(HERE))
     import torch  # noqa: F401  (once, for all children)
+    if not options.one:
+        with contextlib.suppress(ImportError):  # what optimizers and models import at their first use
+            import torch._dynamo  # noqa: F401
+            import transformers
+            transformers.LlamaForCausalLM, transformers.Trainer  # noqa: B018
+            import peft  # noqa: F401
     table = scenarios()
     if options.list:
         print("\n".join(f"{'slow ' if f.slow else 'quick'} {n}: {(f.__doc__ or '').strip()}" for n, f in table.items()))

@@ -26,12 +26,13 @@ def linear_adamw(checks):
     inputs = rounded(64 * 1000 * 4)
     checks.true("has a graph", loss.grad_fn is not None)
     del loss
-    # parameters, gradients, two moments, the input, one cuBLAS workspace; the step counts are on the CPU
-    checks.equal("after the step", torch.cuda.memory_allocated() - inputs - 4 * parameters, WORKSPACE_HOPPER)
-    optimizer.zero_grad(set_to_none=True)
-    checks.equal("after zero_grad", torch.cuda.memory_allocated() - inputs - 3 * parameters, WORKSPACE_HOPPER)
+    checks.true("the peak has a cuBLAS workspace", torch.cuda.max_memory_allocated() > WORKSPACE_HOPPER + 2 * parameters)
     torch._C._cuda_clearCublasWorkspaces()
-    checks.equal("without workspace", torch.cuda.memory_allocated(), live_cuda_bytes())
+    # parameters, gradients, two moments, the input; the step counts are on the CPU
+    checks.equal("after the step", torch.cuda.memory_allocated(), inputs + 4 * parameters)
+    optimizer.zero_grad(set_to_none=True)
+    checks.equal("after zero_grad", torch.cuda.memory_allocated(), inputs + 3 * parameters)
+    checks.equal("all of it in tensors", torch.cuda.memory_allocated(), live_cuda_bytes())
     checks.counters_agree("end")
 
 
@@ -42,7 +43,7 @@ def workspace_of_ampere(checks):
     a = torch.empty(64, 64, device="cuda")
     before = torch.cuda.memory_allocated()
     b = a @ a
-    checks.equal("workspace", torch.cuda.memory_allocated() - before - rounded(b.nbytes), 8 * MIB + 128 * 1024)
+    checks.equal("workspace", torch.cuda.max_memory_allocated() - before - rounded(b.nbytes), 8 * MIB + 128 * 1024)
 
 
 @scenario()
@@ -165,8 +166,8 @@ def accumulation(checks):
     import torch
     from models import Gpt, train
     peaks = {}
-    for name, batch, accumulate in (("one", 4, 1), ("accumulated", 4, 4), ("doubled", 8, 1)):
-        model = Gpt(layers=4).cuda()
+    for name, batch, accumulate in (("one", 32, 1), ("accumulated", 32, 4), ("doubled", 64, 1)):
+        model = Gpt(layers=4, width=64).cuda()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         train(model, optimizer, steps=1, batch=batch, accumulate=accumulate)
         torch.cuda.reset_peak_memory_stats()
@@ -180,10 +181,10 @@ def accumulation(checks):
 
 @scenario()
 def large_vocabulary(checks):
-    """Cross entropy over 128,000 words: the logits and what the loss makes of them have a formula."""
+    """Cross entropy over 131,072 words: the logits and what the loss makes of them have a formula."""
     import torch
     from torch.nn import functional as F
-    tokens, words = 256, 128_000
+    tokens, words = 256, 131_072  # 128 MiB of logits: a segment of their own
     logits = torch.empty(tokens, words, device="cuda", requires_grad=True)
     targets = torch.randint(0, words, (tokens,)).cuda()
     before = torch.cuda.memory_allocated()
