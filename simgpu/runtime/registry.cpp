@@ -98,6 +98,7 @@ cudaError_t load(FatBinary* binary) {
 
 cudaError_t place_managed(FatBinary* binary) {
   if (!binary->managed_pending) return cudaSuccess;
+  const OutsideCapture outside;
   const cudaError_t error = load(binary);
   if (error != cudaSuccess) return error;
   for (const Variable& variable : binary->managed) {

@@ -2,8 +2,8 @@
 // programs do, with GPU memory in use. It is not linked to CUDA: it opens libvictim_plugin.so,
 // which is.
 //
-// What a run must print and its exit code are in host_modes.json beside this file's tests: the same
-// with and without anybody watching.
+// What a run must print and how it must end is in host_modes.json beside this file: the same with
+// and without anybody watching.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>

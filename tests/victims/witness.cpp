@@ -56,6 +56,7 @@ std::string usage_as_json() {
   append(out, "graph", usage.graph);
   append(out, "module", usage.module);
   append(out, "context", usage.context);
+  append(out, "library", usage.library);
   append(out, "managed", usage.managed);
   append(out, "pinned", usage.pinned);
   append(out, "registered", usage.registered);
