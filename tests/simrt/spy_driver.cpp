@@ -33,6 +33,7 @@ struct Spy {
   std::mutex guard;
   std::vector<Request> requests;
   GetProcAddress real = nullptr;
+  int (*declare_global)(void*, const char*, size_t) = nullptr;
 };
 
 Spy& spy() {
@@ -111,6 +112,8 @@ EXPORT CUresult cuGetProcAddress_v2(const char* name, void** address, int versio
   if (spy().real == nullptr) {
     void* behind = dlopen(std::getenv("SPY_DRIVER"), RTLD_NOW | RTLD_LOCAL);
     if (behind == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+    spy().declare_global =
+        reinterpret_cast<decltype(Spy::declare_global)>(dlsym(behind, "simgpu_declare_global"));
     spy().real = reinterpret_cast<GetProcAddress>(dlsym(behind, "cuGetProcAddress_v2"));
   }
   spy().requests.push_back({name, version, flags});
@@ -122,6 +125,11 @@ EXPORT CUresult cuGetProcAddress_v2(const char* name, void** address, int versio
     }
   }
   return result;
+}
+
+// The one thing beside the CUDA driver API that the runtime asks a simulated driver for (simgpu.h).
+EXPORT int simgpu_declare_global(void* library, const char* name, size_t size) {
+  return spy().declare_global != nullptr ? spy().declare_global(library, name, size) : 801;
 }
 
 // A second way in. The names differ from those in the headers only here, so that the headers' types

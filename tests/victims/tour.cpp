@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "subjects.h"
+#include "witness.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ bool run(const char* name) {
     }
     if (all || std::strcmp(name, subject.name) == 0) {
       subject.run();
+      victims::say_raw("end", "\"subject\":\"" + std::string(subject.name) + "\"");
       found = true;
     }
   }
