@@ -204,7 +204,7 @@ TraceFile::~TraceFile() = default;
 // from such a file would be wrong without looking wrong.
 void TraceFile::judge_damage(Damage damage) {
   const Integrity& found = info_.integrity;
-  const bool cut = info_.finished && index_->end_totals.empty() && found.truncated_bytes != 0;
+  const bool cut = info_.finished && index_->end_totals.empty();
   if (damage == Damage::refuse && (found.corrupt_chunks != 0 || found.corrupt_bytes != 0 || cut)) {
     throw InputError(fmt::format(
         "{} is damaged: {} of {} chunks cannot be read, {} bytes are wrong, {} are missing their "

@@ -21,6 +21,7 @@ Scratch::~Scratch() {
 
 std::filesystem::path Scratch::file(std::string_view name, std::span<const uint8_t> bytes) const {
   std::filesystem::path path = folder_ / name;
+  std::filesystem::remove(path);  // overwriting in place waits for the disk on some file systems
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
