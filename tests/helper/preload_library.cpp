@@ -91,6 +91,12 @@ EXPORTED void pretend_allocations(int count) {
   for (int i = 0; i < count; ++i) vramtrack::capture_stack();
 }
 
+// The module that the last of them was attributed to.
+EXPORTED const char* attributed_module() {
+  const std::lock_guard lock(vramtrack::g_mutex);
+  return vramtrack::g_texts[vramtrack::captured_module()].c_str();
+}
+
 EXPORTED __attribute__((constructor)) void start() {
   vramtrack::stacks_initialize();
   vramtrack::python_helper_start_if_possible();

@@ -7,6 +7,9 @@ import threading
 import torch
 
 allocations = ctypes.CDLL(None).pretend_allocations
+attributed_module = ctypes.CDLL(None).attributed_module
+attributed_module.restype = ctypes.c_char_p
+attributed = []  # to which module, in the order of the calls
 
 
 class Block(torch.nn.Module):
@@ -18,6 +21,11 @@ class Block(torch.nn.Module):
         self.register_buffer("k_cache", torch.zeros(8, 64))
 
     def forward(self, x):
+        def inside():  # a frame of its own, without `self`
+            allocations(1)
+            attributed.append(attributed_module().decode())
+
+        inside()
         return self.norm(torch.relu(self.linear(x)))
 
 
@@ -88,5 +96,6 @@ watch = weakref.ref(model.blocks[0].linear.weight)
 del model, optimizer, parameter, name, buffer, tensor
 gc.collect()
 print(json.dumps({"expected": expected, "kept": watch() is not None,
-                  "threads": threading.active_count() - before, "garbage": len(gc.garbage)}))
+                  "threads": threading.active_count() - before, "garbage": len(gc.garbage),
+                  "attributed": attributed}))
 keep = []  # the storages are free now; at_exit finds nothing new to say about them

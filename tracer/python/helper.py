@@ -18,7 +18,9 @@ CACHE_NAMES = ("k_cache", "v_cache", "kv_cache", "key_cache", "value_cache", "pa
 label = _native["label"]
 metadata = _native["metadata"]
 auto_step = _native["auto_step"]
+name_module = _native["name_module"]
 epoch = _native["epoch"]
+FREE_SCANS = 4  # that do not count against SHARE: models are built at the beginning
 
 
 def guarded(function):
@@ -79,6 +81,7 @@ class Scan:
         self.shapes_outside = set()  # of parameters that no optimizer holds
 
     def run(self):
+        self.name_modules()
         parameters = list(self.parameters())
         owned = set()
         for optimizer in self.found["optimizer"]:
@@ -117,7 +120,19 @@ class Scan:
         plain = type(tensor).__torch_dispatch__ is self.plain_dispatch
         return tensor.device.type != "meta" and (plain or hasattr(type(tensor), "__tensor_flatten__"))
 
+    def name_modules(self):
+        for root, prefix in self.roots():
+            for name, module in self.modules(root, prefix):
+                name_module(id(module), name.rstrip(".") or type(module).__name__)
+
     def walk(self, root, prefix, attribute):
+        for name, module in self.modules(root, prefix):
+            for key, tensor in list((module.__dict__.get(attribute) or {}).items()):
+                if tensor is not None:
+                    yield name + key, tensor
+
+    def modules(self, root, prefix):
+        """A module and all below it, in their order, with names that end in a dot."""
         seen = set()
         todo = [(root, prefix)]
         while todo:
@@ -125,9 +140,7 @@ class Scan:
             if id(module) in seen:
                 continue
             seen.add(id(module))
-            for key, tensor in list((module.__dict__.get(attribute) or {}).items()):
-                if tensor is not None:
-                    yield name + key, tensor
+            yield name, module
             children = list((module.__dict__.get("_modules") or {}).items())
             for key, child in reversed(children):
                 if child is not None:
@@ -222,6 +235,7 @@ class Helper:
         self.steps = 0
         self.stepping = None  # id of the optimizer whose steps are the job's steps
         self.next_scan = 0.0
+        self.scans = 0
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.after_fork)
 
@@ -309,7 +323,9 @@ class Helper:
             with guard():
                 Scan(torch, find_objects()).run()
         finally:
-            self.next_scan = now + (time.monotonic() - now) / SHARE
+            self.scans += 1
+            spent = time.monotonic() - now
+            self.next_scan = now + (1.0 if self.scans < FREE_SCANS else spent / SHARE)
             self.lock.release()
 
 

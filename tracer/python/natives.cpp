@@ -9,6 +9,7 @@
 
 #include "record/guard.h"
 #include "record/recorder.h"
+#include "stack/python_modules.h"
 
 namespace vramtrack {
 namespace {
@@ -84,6 +85,17 @@ PyObject* native_metadata(PyObject* /*self*/, PyObject* arguments) {
   return none();
 }
 
+PyObject* native_name_module(PyObject* /*self*/, PyObject* arguments) {
+  unsigned long long object = 0;
+  const char* name = nullptr;
+  if (g_api.PyArg_ParseTuple(arguments, "Ks", &object, &name) == 0) return nullptr;
+  if (tracing()) {
+    const Guard guard;
+    name_module(object, intern_string(std::string_view(name, std::strlen(name))));
+  }
+  return none();
+}
+
 PyObject* native_epoch(PyObject* /*self*/, PyObject* arguments) {
   if (g_api.PyArg_ParseTuple(arguments, "") == 0) return nullptr;
   return g_api.PyLong_FromUnsignedLongLong(tracing() ? recording_epoch() + 1ULL : 0ULL);
@@ -97,6 +109,7 @@ constinit PyMethodDef g_methods[] = {
     {"label", native_label, kMethVarargs, nullptr},
     {"auto_step", native_auto_step, kMethVarargs, nullptr},
     {"metadata", native_metadata, kMethVarargs, nullptr},
+    {"name_module", native_name_module, kMethVarargs, nullptr},
     {"epoch", native_epoch, kMethVarargs, nullptr},
 };
 

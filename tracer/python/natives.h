@@ -11,6 +11,7 @@ namespace vramtrack {
 //   mark(name) push(name) pop() step(n) label(pointer, bytes, name)    the annotation API
 //   auto_step(n)          step(n), unless the program calls step() itself
 //   metadata(key, value)  a fact about the run
+//   name_module(id, name)  of an nn.Module
 //   epoch()               changes with each trace file of this process; 0: none is open
 PyObject* make_natives(const PythonApi& api);
 

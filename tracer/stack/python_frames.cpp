@@ -5,6 +5,7 @@
 
 #include "stack/modules.h"
 #include "stack/python_code.h"
+#include "stack/python_modules.h"
 
 namespace vramtrack {
 namespace {
@@ -38,27 +39,27 @@ class Output {
  public:
   Output(PythonEntry* entries, size_t max) : entries_(entries), max_(max) {}
 
-  bool frame(uintptr_t code, int64_t offset) {
+  // `first_local` is only compared, never followed: it may be stale, or no object at all.
+  bool frame(uintptr_t code, int64_t offset, uintptr_t first_local) {
+    if (walk_.module == 0) walk_.module = module_name(first_local);
     return add({code, offset < 0 ? 0 : static_cast<int32_t>(offset), false});
   }
   bool boundary(uintptr_t address) { return add({address, 0, true}); }
-  [[nodiscard]] size_t count() const { return count_; }
-  [[nodiscard]] bool cut() const { return cut_; }
+  [[nodiscard]] const PythonWalk& walk() const { return walk_; }
 
  private:
   bool add(const PythonEntry& entry) {
-    if (count_ == max_) {
-      cut_ = true;
+    if (walk_.count == max_) {
+      walk_.cut = true;
       return false;
     }
-    entries_[count_++] = entry;
+    entries_[walk_.count++] = entry;
     return true;
   }
 
   PythonEntry* entries_;
   size_t max_;
-  size_t count_ = 0;
-  bool cut_ = false;
+  PythonWalk walk_;
 };
 
 // 3.9 and 3.10: a frame object per call, each run by a call of the loop of its own.
@@ -68,7 +69,9 @@ void walk_frame_objects(const PythonLayout& layout, uintptr_t thread, Output& ou
   for (uintptr_t frame = read<uintptr_t>(thread, layout.thread_frame); frame != 0;
        frame = read<uintptr_t>(frame, layout.frame_previous)) {
     const int index = read<int>(frame, layout.frame_instruction);
-    if (!out.frame(read<uintptr_t>(frame, layout.frame_code), int64_t{index} * unit)) return;
+    if (!out.frame(read<uintptr_t>(frame, layout.frame_code), int64_t{index} * unit,
+                   read<uintptr_t>(frame, layout.frame_locals)))
+      return;
     if (!out.boundary(cframe)) return;
     if (cframe != 0) cframe = read<uintptr_t>(cframe, layout.cframe_previous);
   }
@@ -96,7 +99,7 @@ void walk_interpreter_frames(const Python& python, uintptr_t thread, Output& out
     if (code != 0 && read<uintptr_t>(code, kObjectType) == python.code_type) {
       const auto instruction = read<uintptr_t>(frame, layout.frame_instruction);
       const auto offset = static_cast<int64_t>(instruction - (code + layout.code_instructions));
-      if (!out.frame(code, offset)) return;
+      if (!out.frame(code, offset, read<uintptr_t>(frame, layout.frame_locals) & untag)) return;
     }
     if (layout.frame_is_entry != 0 && read<uint8_t>(frame, layout.frame_is_entry) != 0) {
       if (!out.boundary(cframe)) return;
@@ -134,7 +137,7 @@ const Python* python() {
   return g_python.load(std::memory_order_acquire);
 }
 
-size_t walk_python(const Python& python, PythonEntry* entries, size_t max, bool& cut) {
+PythonWalk walk_python(const Python& python, PythonEntry* entries, size_t max) {
   Output out(entries, max);
   const auto thread = reinterpret_cast<uintptr_t>(python.thread_state());
   if (thread != 0) {
@@ -143,8 +146,7 @@ size_t walk_python(const Python& python, PythonEntry* entries, size_t max, bool&
     else
       walk_interpreter_frames(python, thread, out);
   }
-  cut = out.cut();
-  return out.count();
+  return out.walk();
 }
 
 }  // namespace vramtrack

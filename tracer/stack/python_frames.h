@@ -36,8 +36,14 @@ void find_python();
 // nullptr while there is none whose frames can be read.
 const Python* python();
 
-// Innermost first, at most `max` entries; `cut` tells that there were more.
-size_t walk_python(const Python& python, PythonEntry* entries, size_t max, bool& cut);
+struct PythonWalk {
+  size_t count = 0;
+  bool cut = false;     // there were more than fit
+  uint32_t module = 0;  // of the innermost nn.Module whose method runs: its name (python_modules.h)
+};
+
+// Innermost first, at most `max` entries.
+PythonWalk walk_python(const Python& python, PythonEntry* entries, size_t max);
 
 }  // namespace vramtrack
 

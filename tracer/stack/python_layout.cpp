@@ -11,6 +11,7 @@ constexpr PythonLayout kLayouts[] = {
      .frame_previous = 24,
      .frame_code = 32,
      .frame_instruction = 104,
+     .frame_locals = 360,
      .code_file = 104,
      .code_name = 112,
      .code_first_line = 40,
@@ -24,6 +25,7 @@ constexpr PythonLayout kLayouts[] = {
      .frame_previous = 24,
      .frame_code = 32,
      .frame_instruction = 96,
+     .frame_locals = 352,
      .code_file = 104,
      .code_name = 112,
      .code_first_line = 40,
@@ -73,13 +75,18 @@ struct Sections {
   unsigned code;
 };
 
-// 3 words of head, 3 of the runtime, then the interpreter's, whose number differs.
+// 3 words of head, 3 of the runtime, then the interpreter's.
 constexpr unsigned kInterpreter = 6;
+constexpr unsigned kThreadWords = 9;
+constexpr Sections sections(unsigned minor, unsigned interpreter_words, unsigned frame_words) {
+  const unsigned thread = kInterpreter + interpreter_words;
+  return {minor, thread, thread + kThreadWords, thread + kThreadWords + frame_words};
+}
+
+// 3.14 grew while it was in the making; what fits is told by what makes sense.
 constexpr Sections kSections[] = {
-    {13, kInterpreter + 13, kInterpreter + 13 + 9, kInterpreter + 13 + 9 + 6},
-    {14, kInterpreter + 16, kInterpreter + 16 + 9, kInterpreter + 16 + 9 + 8},
-    {14, kInterpreter + 14, kInterpreter + 14 + 9, kInterpreter + 14 + 9 + 8},
-    {14, kInterpreter + 14, kInterpreter + 14 + 9, kInterpreter + 14 + 9 + 7},
+    sections(13, 13, 6), sections(14, 16, 8), sections(14, 15, 8),
+    sections(14, 14, 8), sections(14, 16, 7), sections(14, 14, 7),
 };
 
 bool within(uint64_t offset, uint64_t size, uint64_t alignment) {

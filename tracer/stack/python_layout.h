@@ -1,6 +1,6 @@
 // Where CPython keeps its frames: offsets into its structures, per version.
 //
-// 3.9 to 3.12 from a table (tests/stack compares it with the headers of each version); from 3.13 on
+// 3.9 to 3.12 from a table (tests/stack compares the frames with each version's own); from 3.13 on
 // the interpreter publishes the offsets itself (_Py_DebugOffsets at the start of _PyRuntime).
 #ifndef VRAMTRACK_TRACER_STACK_PYTHON_LAYOUT_H
 #define VRAMTRACK_TRACER_STACK_PYTHON_LAYOUT_H
@@ -26,7 +26,7 @@ struct PythonLayout {
   uint16_t frame_instruction = 0;  // 3.9, 3.10: int index; else pointer to the instruction
   uint16_t frame_owner = 0;        // 3.12+: 3 and above are entries of the interpreter loop
   uint16_t frame_is_entry = 0;     // 3.11
-  uint16_t frame_locals = 0;       // 3.11+
+  uint16_t frame_locals = 0;       // the first local variable: `self` in a method
 
   // Code object.
   uint16_t code_file = 0;

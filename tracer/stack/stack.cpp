@@ -13,6 +13,7 @@
 #include "stack/native_unwinder.h"
 #include "stack/python_code.h"
 #include "stack/python_frames.h"
+#include "stack/python_modules.h"
 
 extern "C" {
 // The first byte of the library this code is linked into.
@@ -32,6 +33,7 @@ uintptr_t g_own_begin = 0;
 uintptr_t g_own_end = 0;
 constinit InternTable<uint32_t> g_stacks;  // hash of all frames -> id
 std::atomic<void (*)()> g_listener{nullptr};
+thread_local constinit uint32_t t_module = 0;
 
 // Whole stacks are told apart by 64 bits of hash: with a million distinct stacks, the chance that
 // any two share one is about one in thirty million.
@@ -157,9 +159,10 @@ uint32_t capture_stack() {
   LoopRange loop{};
   const Python* interpreter = g_python_wanted ? python() : nullptr;
   if (interpreter != nullptr) {
-    bool python_cut = false;
-    entry_count = walk_python(*interpreter, entries, kMaxFrames, python_cut);
-    cut = cut || python_cut;
+    const PythonWalk walk = walk_python(*interpreter, entries, kMaxFrames);
+    entry_count = walk.count;
+    cut = cut || walk.cut;
+    t_module = walk.module;
     loop = {interpreter->loop_begin, interpreter->loop_end};
     for (size_t i = 0; i < entry_count; ++i)
       if (!entries[i].boundary) entries[i].value = code_id(*interpreter, entries[i].value);
@@ -171,6 +174,10 @@ uint32_t capture_stack() {
   if (count == 0) return 0;
   if (cut || merge_cut) merged[count++] = MergedFrame{0, 0, false};
   return intern_stack(merged, count);
+}
+
+uint32_t captured_module() {
+  return t_module;
 }
 
 void stacks_on_dlopen() {
@@ -189,6 +196,8 @@ void stacks_after_fork_child() {
   g_stacks.clear();
   modules_after_fork_child();
   code_objects_after_fork_child();
+  python_modules_after_fork_child();
+  t_module = 0;
 }
 
 }  // namespace vramtrack

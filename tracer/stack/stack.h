@@ -17,6 +17,10 @@ void stacks_initialize();
 // is written as a definition before its id is returned. The caller holds the re-entrancy guard.
 uint32_t capture_stack();
 
+// The name (a string id) of the innermost nn.Module whose method ran when this thread last captured
+// a stack; 0 where there was none, or where the Python helper did not know it yet.
+uint32_t captured_module();
+
 // `listener` is called with each capture: how the Python helper learns that the program allocates.
 void on_capture(void (*listener)());
 
