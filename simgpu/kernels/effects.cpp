@@ -1,5 +1,7 @@
 #include "kernels/effects.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "kernels/elementwise.h"
+#include "kernels/named.h"
 #include "kernels/reduce.h"
 #include "simgpu.h"
 
@@ -19,7 +22,14 @@ namespace {
 struct Effects {
   std::optional<ElementwiseKernel> elementwise;
   std::optional<ReduceKernel> reduce;
+  NamedKernel named = nullptr;
   std::vector<std::size_t> outputs;  // parameters of other kernels that point to what they write
+
+  const char* describe() const {
+    if (named || (elementwise && elementwise->functor)) return "followed";
+    if (reduce && reduce->reduction != Reduction::kOther) return "followed";
+    return "forgotten";
+  }
 };
 
 // A pointer to what is not const, or a structure of PyTorch's that starts with one.
@@ -46,7 +56,8 @@ Effects parse(const char* mangled) {
   const KernelName name = parse_kernel_name(mangled);
   effects.elementwise = parse_elementwise(name);
   if (!effects.elementwise) effects.reduce = parse_reduce(name);
-  if (effects.elementwise || effects.reduce) return effects;
+  effects.named = find_named_kernel(name.text);
+  if (effects.elementwise || effects.reduce || effects.named) return effects;
   for (std::size_t i = 0; i < name.parameters.size(); ++i) {
     if (points_to_output(name.parameters[i])) effects.outputs.push_back(i);
   }
@@ -89,8 +100,12 @@ Cache& cache() {
 void apply_launch_effects(const char* name, void* const* parameters) {
   if (!name || !parameters) return;
   const Effects& effects = cache().find(name);
+  // For whoever adds a kernel: what is launched, and whether it is followed.
+  static const bool list = std::getenv("SIMGPU_LIST_KERNELS") != nullptr;
+  if (list) std::fprintf(stderr, "%s %s\n", effects.describe(), name);
   if (effects.elementwise) apply_elementwise(*effects.elementwise, parameters);
   if (effects.reduce) apply_reduce(*effects.reduce, parameters);
+  if (effects.named) effects.named(parameters);
   forget_outputs(effects, parameters);
 }
 

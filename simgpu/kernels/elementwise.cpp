@@ -3,21 +3,18 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/offsets.h"
 #include "simgpu.h"
 
 namespace simgpu {
 namespace {
 
-constexpr int kMaxTensors = 4;
+constexpr int kMaxTensors = Offsets::kMaxTensors;
 constexpr int kMaxElements = 16384;  // larger tensors are data, not decisions
 constexpr std::size_t kSmallestBlock = 512;
 
 // Parameters of the contiguous kernels; the last two only where a kernel converts types.
 enum Parameter { kCount = 0, kFunctor = 1, kPointers = 2, kLoader = 5, kStorer = 6 };
-
-// PyTorch's OffsetCalculator: the sizes as dividers of three words each, then a stride per tensor,
-// for so many dimensions.
-constexpr int kMaxDimensions = 25;
 
 // "std::array<char*, 3ul>" (or an array type of PyTorch's own in older versions) -> 3
 int array_length(std::string_view type) {
@@ -42,17 +39,13 @@ struct Launch {
   const signed char* types[2];   // of the inputs, of the output; nullptr where the functor says
 };
 
-std::size_t offsets_size(int tensors) {
-  return static_cast<std::size_t>(4 + kMaxDimensions * 12 + kMaxDimensions * 4 * tensors);
-}
-
 Launch read_launch(const ElementwiseKernel& kernel, void* const* parameters) {
   Launch launch{};
   std::memcpy(&launch.count, parameters[kCount], sizeof launch.count);
   const auto* pointers = static_cast<const unsigned char*>(parameters[kFunctor]);
   if (kernel.strided) {
     launch.offsets = pointers;
-    pointers += (offsets_size(kernel.tensors) + 7) / 8 * 8;
+    pointers += (Offsets::size(kernel.tensors) + 7) / 8 * 8;
     launch.state = pointers + 8 * kernel.tensors;
     if (kernel.casts && kernel.functor) {
       const auto* types = reinterpret_cast<const signed char*>(launch.state + kernel.functor->size);
@@ -93,19 +86,7 @@ void find_offsets(const ElementwiseKernel& kernel, const Launch& launch, unsigne
       offsets[i] = element * scalar_size(launch.tensors[i].kind);
     return;
   }
-  int dimensions;
-  std::memcpy(&dimensions, launch.offsets, sizeof dimensions);
-  for (int i = 0; i < kernel.tensors; ++i) offsets[i] = 0;
-  for (int d = 0; d < dimensions && d < kMaxDimensions; ++d) {
-    unsigned size, strides[kMaxTensors];
-    std::memcpy(&size, launch.offsets + 4 + 12 * d, sizeof size);
-    std::memcpy(strides, launch.offsets + 4 + 12 * kMaxDimensions + 4 * kernel.tensors * d,
-                4U * static_cast<unsigned>(kernel.tensors));
-    if (size == 0) return;
-    for (int i = 0; i < kernel.tensors; ++i)
-      offsets[i] += std::uint64_t{element % size} * strides[i];
-    element /= size;
-  }
+  Offsets(launch.offsets, kernel.tensors).find(element, offsets);
 }
 
 void compute(const ElementwiseKernel& kernel, const Launch& launch) {
@@ -133,27 +114,36 @@ void compute(const ElementwiseKernel& kernel, const Launch& launch) {
   if (assumed) simgpu_assume("element-wise operation on unknown values", assumed);
 }
 
-// The functor and the number of tensors, from the closure of a strided kernel: either spelled out,
-// or as the template argument of the function that made the closure.
-bool parse_closure(std::string_view type, ElementwiseKernel& kernel) {
-  for (const auto argument : template_arguments(type, "__nv_hdl_wrapper_t")) {
-    if (argument.starts_with("OffsetCalculator<")) continue;
-    if (const int length = array_length(argument); length && !argument.starts_with("__nv_dl_tag")) {
-      if (argument.find("array") < argument.find('<') ||
-          argument.find("Array") < argument.find('<')) {
-        kernel.tensors = length;
-        continue;
-      }
-    }
-    if (argument.find("c10::ScalarType") != std::string_view::npos && argument.find("rray<") < 16) {
-      kernel.casts = true;
-    } else if (kernel.tensors && !kernel.functor) {
-      std::string_view functor = argument;
-      if (functor.ends_with(" const")) functor.remove_suffix(6);
-      kernel.functor = parse_functor(functor);
-    }
+// The closure of a strided kernel, where the compiler spells out what it holds.
+bool parse_wrapper(std::string_view type, ElementwiseKernel& kernel) {
+  const auto fields = template_arguments(type, "__nv_hdl_wrapper_t");
+  for (std::size_t i = 0; i + 2 < fields.size(); ++i) {
+    if (!fields[i].starts_with("OffsetCalculator<")) continue;
+    kernel.tensors = array_length(fields[i + 1]);
+    std::string_view functor = fields[i + 2];
+    if (functor.ends_with(" const")) functor.remove_suffix(6);
+    kernel.functor = parse_functor(functor);
+    kernel.casts = fields.size() > i + 3;
+    return kernel.tensors != 0;
   }
-  return kernel.tensors != 0;
+  return false;
+}
+
+// The closure where it is named after the function that makes it:
+// "gpu_kernel_impl<Functor>(...)::{lambda(int)#1}", which holds offsets, pointers, functor and,
+// unless "nocast", types.
+bool parse_lambda(std::string_view type, ElementwiseKernel& kernel) {
+  for (const std::string_view maker :
+       {"at::native::gpu_kernel_impl_nocast", "at::native::gpu_kernel_impl"}) {
+    if (!type.starts_with(maker) || type.substr(maker.size()).substr(0, 1) != "<") continue;
+    const auto arguments = leading_template_arguments(type.substr(maker.size()));
+    if (arguments.size() != 1) return false;
+    kernel.functor = parse_functor(arguments[0]);
+    kernel.casts = !maker.ends_with("nocast");
+    if (kernel.functor) kernel.tensors = kernel.functor->inputs + 1;
+    return kernel.tensors != 0;
+  }
+  return false;
 }
 
 }  // namespace
@@ -163,7 +153,8 @@ std::optional<ElementwiseKernel> parse_elementwise(const KernelName& name) {
   const auto& arguments = name.arguments;
   if (name.function == "at::native::elementwise_kernel" && arguments.size() == 3) {
     kernel.strided = true;
-    if (!parse_closure(arguments[2], kernel)) return std::nullopt;
+    if (!parse_wrapper(arguments[2], kernel) && !parse_lambda(arguments[2], kernel))
+      return std::nullopt;
   } else {
     const std::size_t at = name.function == "at::native::vectorized_elementwise_kernel" ? 1 : 0;
     if (at == 0 && name.function != "at::native::unrolled_elementwise_kernel") return std::nullopt;

@@ -21,6 +21,7 @@ constexpr BinaryOperation kBinaryOperations[] = {
     {"BitwiseOrFunctor<", Operation::kBitOr, false},
     {"BitwiseXorFunctor<", Operation::kBitXor, false},
     {"binary_internal::MulFunctor<", Operation::kMultiply, false},
+    {"binary_internal::DivFunctor<", Operation::kDivide, false},
     {"(anonymous namespace)::CompareEqFunctor<", Operation::kCompareEqual, true},
     {"(anonymous namespace)::CompareFunctor<", Operation::kCompare, true},
     {"logical_and_kernel_cuda(", Operation::kAnd, false},
@@ -244,6 +245,8 @@ Scalar apply_functor(const Functor& functor, const unsigned char* state, const S
       return left + load_scalar(state + functor.scale_offset, functor.constant) * right;
     case Operation::kMultiply:
       return left * right;
+    case Operation::kDivide:
+      return left / right;
     case Operation::kMaximum:
       return std::max(left, right);
     case Operation::kMinimum:

@@ -22,6 +22,7 @@ enum class Operation : std::uint8_t {
   kXor,
   kAdd,  // left + scale * right
   kMultiply,
+  kDivide,
   kMaximum,
   kMinimum,
   kCompare,       // by the functor's OpType

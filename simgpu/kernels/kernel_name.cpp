@@ -87,6 +87,12 @@ std::vector<std::string_view> template_arguments(std::string_view text, std::str
   return split_arguments(text.substr(name.size() + 1, text.size() - name.size() - 2));
 }
 
+std::vector<std::string_view> leading_template_arguments(std::string_view text) {
+  const std::size_t close = text.starts_with('<') ? closing(text, 0) : std::string_view::npos;
+  if (close == std::string_view::npos) return {};
+  return split_arguments(text.substr(1, close - 1));
+}
+
 std::vector<std::string_view> lambda_parameters(std::string_view text) {
   constexpr std::string_view kLambda = "{lambda(";
   const std::size_t at = text.rfind(kLambda);

@@ -23,6 +23,9 @@ std::vector<std::string_view> split_arguments(std::string_view list);
 // "Name<...>" -> its arguments, where text is exactly `name` followed by one argument list.
 std::vector<std::string_view> template_arguments(std::string_view text, std::string_view name);
 
+// The arguments of the list that the text starts with: "<A, B>(int)" -> A, B.
+std::vector<std::string_view> leading_template_arguments(std::string_view text);
+
 // The parameter types of the last lambda in the text: "...::{lambda(bool, long)#2}" -> bool, long.
 std::vector<std::string_view> lambda_parameters(std::string_view text);
 

@@ -1,47 +1,53 @@
-// The one parameter is a ReduceOp: the operation, its identity, the configuration (element size,
-// number of inputs and outputs, ...), the offset calculators, then the pointers to source and
-// destination. Where in the structure these lie differs between instances: the configuration is
-// found by the element size that it starts with, the pointers as the first two device addresses.
+// The one parameter is a ReduceOp: the operation and its identity (of a size that depends on both),
+// the configuration of sixteen words (element size, number of inputs and outputs, steps, ...), the
+// offset calculators of input and output, then the pointers to source and destination.
 #include "kernels/reduce.h"
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
+#include "kernels/offsets.h"
 #include "simgpu.h"
 
 namespace simgpu {
 namespace {
 
-constexpr int kMaxElements = 65536;
-constexpr int kConfigSearched = 64;
-constexpr int kSearched = 1152;  // bytes of ReduceOp up to and with its pointers
+constexpr std::int64_t kMaxElements = 65536;
+constexpr std::size_t kConfigSearched = 48, kConfigSize = 64;
 
 struct Layout {
-  int inputs, outputs;
+  int inputs, outputs;  // inputs of each output
+  Offsets input, output;
   std::uint64_t source, destination;
 };
 
-std::optional<Layout> read_layout(const ReduceKernel& kernel, const unsigned char* op) {
-  Layout layout{};
+// The configuration is found by what it starts with.
+std::optional<std::size_t> find_config(const ReduceKernel& kernel, const unsigned char* op) {
   const int element = static_cast<int>(scalar_size(kernel.input.value_or(ScalarKind::kFloat)));
-  for (int at = 4; at <= kConfigSearched && layout.inputs == 0; at += 4) {
-    int numbers[5];  // element size, inputs, outputs, then steps that are at least one
+  for (std::size_t at = 4; at <= kConfigSearched; at += 4) {
+    int numbers[6];  // element size, inputs, outputs, then three that are at least one
     std::memcpy(numbers, op + at, sizeof numbers);
-    if (numbers[0] != element || numbers[3] < 1 || numbers[4] < 1) continue;
-    layout.inputs = std::max(numbers[1], 0);
-    layout.outputs = std::max(numbers[2], 0);
+    if (numbers[0] == element && *std::min_element(numbers + 1, numbers + 6) >= 1) return at;
   }
-  if (layout.inputs == 0 || layout.outputs == 0) return std::nullopt;
-  int found = 0;
-  for (int at = 16; at < kSearched && found < 2; at += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, op + at, sizeof word);
-    if (!simgpu_is_device_address(word)) continue;
-    (found++ == 0 ? layout.source : layout.destination) = word;
-  }
-  if (found != 2) return std::nullopt;
+  return std::nullopt;
+}
+
+std::optional<Layout> read_layout(const ReduceKernel& kernel, const unsigned char* op) {
+  const auto config = find_config(kernel, op);
+  if (!config) return std::nullopt;
+  const std::size_t input = *config + kConfigSize, output = input + Offsets::size(1);
+  const std::size_t pointers = (output + Offsets::size(2) + 7) / 8 * 8;
+  Layout layout{.inputs = 0, .outputs = 0, .input{op + input, 1}, .output{op + output, 2}};
+  std::memcpy(&layout.inputs, op + *config + 4, 8);
+  std::memcpy(&layout.source, op + pointers, 8);
+  std::memcpy(&layout.destination, op + pointers + 8, 8);
+  if (!simgpu_is_device_address(layout.source) || !simgpu_is_device_address(layout.destination))
+    return std::nullopt;
   return layout;
+}
+
+bool floating(ScalarKind kind) {
+  return kind >= ScalarKind::kHalf;
 }
 
 Scalar combine(Reduction reduction, Scalar left, Scalar right) {
@@ -62,17 +68,30 @@ Scalar combine(Reduction reduction, Scalar left, Scalar right) {
   return 0;
 }
 
-bool floating(ScalarKind kind) {
-  return kind >= ScalarKind::kHalf;
-}
+struct Result {
+  Scalar value;
+  int known;
+};
 
-void write_assumed(const ReduceKernel& kernel, const Layout& layout, Scalar value) {
-  const std::size_t size = scalar_size(*kernel.output);
-  std::vector<unsigned char> output(size * static_cast<std::size_t>(layout.outputs));
-  for (std::size_t at = 0; at < output.size(); at += size)
-    store_scalar(output.data() + at, *kernel.output, value);
-  simgpu_write(layout.destination, output.data(), output.size());
-  simgpu_assume("reduction of unknown values", static_cast<std::uint64_t>(layout.outputs));
+Result reduce_one(const ReduceKernel& kernel, const Layout& layout, std::uint64_t source) {
+  Result result{0, 0};
+  const std::size_t size = scalar_size(*kernel.input);
+  for (int i = 0; i < layout.inputs; ++i) {
+    std::uint64_t offset;
+    layout.input.find(static_cast<std::uint32_t>(i), &offset);
+    unsigned char bytes[8];
+    result.known += simgpu_read(source + offset, bytes, size) == size;
+    const Scalar value = load_scalar(bytes, *kernel.input);
+    const bool logical = kernel.reduction == Reduction::kAny || kernel.reduction == Reduction::kAll;
+    result.value = i > 0     ? combine(kernel.reduction, result.value, value)
+                   : logical ? value != 0
+                             : value;
+  }
+  // A sum of unknown floats stands for one: PyTorch refuses to draw from probabilities that sum to
+  // zero.
+  if (result.known == 0 && kernel.reduction == Reduction::kSum && floating(*kernel.input))
+    result.value = 1;
+  return result;
 }
 
 }  // namespace
@@ -81,12 +100,11 @@ std::optional<ReduceKernel> parse_reduce(const KernelName& name) {
   if (name.function != "at::native::reduce_kernel" || name.arguments.size() != 3)
     return std::nullopt;
   const auto op = template_arguments(name.arguments[2], "at::native::ReduceOp");
-  if (op.size() < 4) return std::nullopt;
+  if (op.size() < 4 || op[2] != "unsigned int") return std::nullopt;
   ReduceKernel kernel{
       .reduction = Reduction::kOther, .input = scalar_kind(op[0]), .output = scalar_kind(op[3])};
   const auto wrapped = template_arguments(op[1], "at::native::func_wrapper_t");
-  if (wrapped.size() != 2) return kernel;
-  kernel.accumulator = scalar_kind(wrapped[0]);
+  if (wrapped.size() != 2 || !kernel.input || !kernel.output) return kernel;
   constexpr std::pair<std::string_view, Reduction> kOperations[] = {
       {"at::native::MaxNanFunctor<", Reduction::kMaximum},
       {"at::native::MinNanFunctor<", Reduction::kMinimum},
@@ -95,43 +113,34 @@ std::optional<ReduceKernel> parse_reduce(const KernelName& name) {
       {"at::native::and_kernel_cuda(", Reduction::kAll},
   };
   for (const auto& [prefix, reduction] : kOperations) {
-    if (wrapped[1].starts_with(prefix) && kernel.input && kernel.output && kernel.accumulator) {
-      kernel.reduction = reduction;
-    }
+    if (wrapped[1].starts_with(prefix)) kernel.reduction = reduction;
   }
   return kernel;
 }
 
 void apply_reduce(const ReduceKernel& kernel, void* const* parameters) {
   const auto layout = read_layout(kernel, static_cast<const unsigned char*>(parameters[0]));
-  if (!layout) return;
-  if (kernel.reduction == Reduction::kOther || layout->outputs > kMaxElements) {
-    const std::uint64_t size = kernel.output ? scalar_size(*kernel.output) : 1;
-    return simgpu_forget(layout->destination, size * static_cast<std::uint64_t>(layout->outputs));
+  if (!layout || layout->outputs > kMaxElements) return;
+  const bool many = std::int64_t{layout->inputs} * layout->outputs > kMaxElements;
+  const bool sum =
+      kernel.reduction == Reduction::kSum && floating(kernel.input.value_or(ScalarKind::kInt64));
+  std::uint64_t assumed = 0;
+  for (int i = 0; i < layout->outputs; ++i) {
+    std::uint64_t offsets[2];  // into the destination, into the source
+    layout->output.find(static_cast<std::uint32_t>(i), offsets);
+    const std::uint64_t destination = layout->destination + offsets[0];
+    if (kernel.reduction == Reduction::kOther || (many && !sum)) {
+      simgpu_forget(destination, kernel.output ? scalar_size(*kernel.output) : 1);
+      continue;
+    }
+    const Result result =
+        many ? Result{1, 0} : reduce_one(kernel, *layout, layout->source + offsets[1]);
+    unsigned char bytes[8];
+    store_scalar(bytes, *kernel.output, result.value);
+    simgpu_write(destination, bytes, scalar_size(*kernel.output));
+    assumed += result.known < layout->inputs;
   }
-  const std::size_t size = scalar_size(*kernel.input);
-  std::vector<unsigned char> input;
-  std::size_t known = 0;
-  if (layout->inputs <= kMaxElements && layout->outputs == 1) {
-    input.resize(size * static_cast<std::size_t>(layout->inputs));
-    known = simgpu_read(layout->source, input.data(), input.size());
-  }
-  if (known == 0) {
-    // A sum of unknown floats stands for one: PyTorch refuses to draw from probabilities that sum
-    // to zero.
-    const bool one = kernel.reduction == Reduction::kSum && floating(*kernel.input);
-    return write_assumed(kernel, *layout, one ? 1 : 0);
-  }
-  Scalar result = load_scalar(input.data(), *kernel.input);
-  if (kernel.reduction == Reduction::kAny || kernel.reduction == Reduction::kAll)
-    result = result != 0;
-  for (std::size_t at = size; at < input.size(); at += size) {
-    result = combine(kernel.reduction, result, load_scalar(input.data() + at, *kernel.input));
-  }
-  if (known < input.size()) return write_assumed(kernel, *layout, result);
-  unsigned char output[8];
-  store_scalar(output, *kernel.output, result);
-  simgpu_write(layout->destination, output, scalar_size(*kernel.output));
+  if (assumed) simgpu_assume("reduction of unknown values", assumed);
 }
 
 }  // namespace simgpu

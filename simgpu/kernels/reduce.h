@@ -1,5 +1,5 @@
-// Reductions (reduce_kernel): all elements to one are followed, of others the outputs become
-// unknown.
+// Reductions (reduce_kernel): small ones of known operation are followed, of others the outputs
+// become unknown.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,6 @@ enum class Reduction : std::uint8_t { kSum, kMaximum, kMinimum, kAny, kAll, kOth
 struct ReduceKernel {
   Reduction reduction;
   std::optional<ScalarKind> input;
-  std::optional<ScalarKind> accumulator;
   std::optional<ScalarKind> output;
 };
 

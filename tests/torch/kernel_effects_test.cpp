@@ -1,5 +1,6 @@
 // Kernels of a real wheel, by their mangled names, on contents that live in a map here.
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -175,17 +176,58 @@ TEST_CASE_METHOD(Fresh, "types that a kernel converts come from its loader and s
   CHECK(get<std::int64_t>(kBase, 3) == std::vector<std::int64_t>{1, 0, 1});
 }
 
+// A ReduceOp over int64: operation and identity in 16 bytes, the configuration, the calculators,
+// the pointers.
+struct ReduceOp {
+  std::uint64_t operation = 0, identity = 0;
+  int element = 8, inputs = 0, outputs = 0, more[13] = {1, 1, 1};
+  struct {
+    int dimensions = 0;
+    unsigned sizes[25][3] = {}, strides[25] = {};
+  } input;
+  struct {
+    int dimensions = 0;
+    unsigned sizes[25][3] = {}, strides[25][2] = {};
+  } output;
+  std::uint64_t source = kBase + 512, destination = kBase;
+};
+static_assert(offsetof(ReduceOp, source) == 992, "as in a launch of the wheel");
+
 TEST_CASE_METHOD(Fresh, "a reduction of all elements to one") {
   put<std::int64_t>(kBase + 512, {0, 5, -2});
-  alignas(8) unsigned char op[1152] = {};
-  const int configuration[] = {8, 3, 1, 1, 1};
-  std::memcpy(op + 16, configuration, sizeof configuration);
-  const std::uint64_t pointers[] = {kBase + 512, kBase};
-  std::memcpy(op + 800, pointers, sizeof pointers);
-  void* parameters[] = {op};
+  ReduceOp op{.inputs = 3, .outputs = 1};
+  op.input = {.dimensions = 1, .sizes = {{3}}, .strides = {8}};
+  void* parameters[] = {&op};
   simgpu::apply_launch_effects(kMaxLong, parameters);
   CHECK(get<std::int64_t>(kBase, 1)[0] == 5);
   CHECK(assumed == 0);
+}
+
+TEST_CASE_METHOD(Fresh, "a reduction of the columns of a matrix") {
+  put<std::int64_t>(kBase + 512, {1, 9, 4, 2, 3, 7});  // two rows of three
+  ReduceOp op{.inputs = 2, .outputs = 3};
+  op.input = {.dimensions = 1, .sizes = {{2}}, .strides = {24}};
+  op.output = {.dimensions = 1, .sizes = {{3}}, .strides = {{8, 8}}};
+  void* parameters[] = {&op};
+  simgpu::apply_launch_effects(kMaxLong, parameters);
+  CHECK(get<std::int64_t>(kBase, 3) == std::vector<std::int64_t>{2, 9, 7});
+}
+
+TEST_CASE_METHOD(Fresh, "the scale of a GradScaler") {
+  put<float>(kBase, {1024.0F});
+  put<int>(kBase + 512, {1});
+  put<float>(kBase + 1024, {0.0F});
+  std::uint64_t scale = kBase, steps = kBase + 512, infinity = kBase + 1024;
+  double growth = 2, backoff = 0.5;
+  int interval = 2;
+  void* parameters[] = {&scale, &steps, &infinity, &growth, &backoff, &interval};
+  const char* kernel = "_ZN2at6native28amp_update_scale_cuda_kernelEPfPiPKfddi";
+  simgpu::apply_launch_effects(kernel, parameters);
+  CHECK(get<float>(kBase, 1)[0] == 2048.0F);
+  CHECK(get<int>(kBase + 512, 1)[0] == 0);
+  put<float>(kBase + 1024, {1.0F});
+  simgpu::apply_launch_effects(kernel, parameters);
+  CHECK(get<float>(kBase, 1)[0] == 1024.0F);
 }
 
 TEST_CASE_METHOD(Fresh, "what is not followed in full makes its output unknown") {
