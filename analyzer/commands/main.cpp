@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
   for (const auto add_command : kCommands) add_command(app);
 
   try {
-    app.parse(argc, argv);
+    app.parse(split_run_command(argc, argv), argv);
     return 0;
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();  // a command's own exit code

@@ -32,8 +32,7 @@ std::string law_text(const GrowthRow& row) {
     text += fmt::format("{}{:.3g} bytes x²", text.empty() ? "" : " + ", law.quadratic);
   else
     term(law.quadratic, " x²");
-  if (text.empty()) text = "0";
-  return text;
+  return text.empty() ? std::string("0") : text;
 }
 
 void append_rows(std::string& out, std::string_view title, const GrowthTable& table,
