@@ -108,13 +108,32 @@ std::string shown(const fs::path& path) {
   return relative.size() < path.string().size() ? relative : path.string();
 }
 
+// As a shell would read it back.
+std::string quoted(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& word : command) {
+    if (!line.empty()) line += ' ';
+    const bool plain = !word.empty() && word.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789_-+=./:,@%") == std::string::npos;
+    if (plain) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
 void say_what_is_left(const RunOptions& options, const Outcome& outcome) {
   if (outcome.files.empty()) {
     if (options.simulate.empty())
       fmt::print(stderr,
                  "vramtrack: no GPU was used, so nothing was recorded. To rehearse on a simulated "
                  "one: vramtrack run --simulate h100-80g -- {}\n",
-                 fmt::join(options.command, " "));
+                 quoted(options.command));
     else
       fmt::print(stderr, "vramtrack: the simulated GPU was not used, so nothing was recorded\n");
     return;
@@ -133,6 +152,11 @@ void say_what_is_left(const RunOptions& options, const Outcome& outcome) {
   fmt::print(stderr, "vramtrack: {}next: vramtrack report {}\n", text, file);
 }
 
+// Then run_program() has said so. A shell that did not find a program returns the same.
+bool could_not_start(int code) {
+  return code == 126 || code == 127;
+}
+
 int run(RunOptions options) {
   if (options.command.empty())
     throw InputError("what shall be run? vramtrack run [options] -- program arguments...");
@@ -146,12 +170,37 @@ int run(RunOptions options) {
                options.simulate);
   const int code = run_program(options.command, variables);
   Outcome outcome;
-  for (const fs::path& trace : list.traces()) finish_trace(trace, outcome);
+  const std::vector<fs::path> traces = list.traces();
+  if (traces.empty() && could_not_start(code)) return code;
+  for (const fs::path& trace : traces) finish_trace(trace, outcome);
   say_what_is_left(options, outcome);
   return code;
 }
 
+// The program and its arguments, which are no business of the option parser's.
+std::vector<std::string> g_command;
+
+bool takes_value(std::string_view option) {
+  for (const char* one : {"-o", "--output", "--stacks", "--simulate", "--kernels"})
+    if (option == one) return true;
+  return false;
+}
+
 }  // namespace
+
+int split_run_command(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "run") != 0) return argc;
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool separator = word == "--";
+    if (separator || word.empty() || word[0] != '-') {
+      g_command.assign(argv + i + (separator ? 1 : 0), argv + argc);
+      return i;
+    }
+    if (takes_value(word)) ++i;
+  }
+  return argc;
+}
 
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
@@ -170,11 +219,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("--kernels", options->kernels, "Record which kernel follows an allocation")
       ->check(CLI::IsMember({"names", "off"}))
       ->capture_default_str();
-  command->prefix_command();
-  command->callback([options, command] {
-    options->command = command->remaining();
-    if (!options->command.empty() && options->command.front() == "--")
-      options->command.erase(options->command.begin());
+  command->footer("vramtrack run [options] -- program arguments...");
+  command->callback([options] {
+    options->command = g_command;
     const int code = run(*options);
     if (code != 0) throw CLI::RuntimeError(code);
   });

@@ -9,6 +9,10 @@ namespace vramtrack {
 // that can be read on any machine.
 void add_run_command(CLI::App& app);
 
+// Cuts the program and its arguments off a `run`: from the first word that is no option, or after
+// --. Returns how many words are left for the option parser.
+int split_run_command(int argc, char** argv);
+
 }  // namespace vramtrack
 
 #endif  // VRAMTRACK_ANALYZER_COMMANDS_RUN_COMMAND_H
