@@ -134,6 +134,7 @@ enum class EventKind : uint8_t {
 
   // The block ledger: what a caching allocator cut out of it.
   block_alloc = 32,           // address, size, requested, device, stream, witness fields
+                              // text = name of the nn.Module whose method ran, if known
   block_free = 33,            // address, size: freed by its owner
   block_free_completed = 34,  // address: its streams are done, it can be reused
   out_of_memory = 35,         // size = request, requested; the allocator gave up

@@ -21,6 +21,9 @@ void make_first_contact() {
   if (g_contacted.exchange(true, std::memory_order_relaxed)) return;
   // Libraries, and perhaps a Python, that arrived after the constructor.
   stacks_on_dlopen();
+#ifdef VRAMTRACK_HAVE_HELPER
+  if (config().helper) python_helper_start_if_possible();
+#endif
 }
 
 namespace {

@@ -95,6 +95,7 @@ void block_allocated(Event& event, bool on_gpu) {
     forget_event_records();
   }
   event.stack = capture_stack();
+  event.text = captured_module();
   record(event);
   t_allocated = true;
 }
