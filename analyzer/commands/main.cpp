@@ -11,6 +11,7 @@
 #include "commands/diff_command.h"
 #include "commands/fragmentation_command.h"
 #include "commands/growth_command.h"
+#include "commands/leaks_command.h"
 #include "commands/oom_command.h"
 #include "commands/report_command.h"
 #include "commands/run_command.h"
@@ -30,6 +31,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_fragmentation_command,
     add_diff_command,
     add_growth_command,
+    add_leaks_command,
 };
 
 constexpr int kBadInput = 2;

@@ -169,6 +169,7 @@ std::string growth_text(const GrowthTable& table, uint64_t capacity,
   out += fmt::format("allocated = {}\n", law_text(table.peak));
   for (const std::string& note : table.notes) out += fmt::format("note: {}\n", note);
   append_rows(out, "total", table, {table.peak, table.in_use}, 2);
+  out += "\nrows: each where it is largest, at the peak or at the peak of a phase\n";
   append_rows(out, "by category", table, table.categories, 20);
   append_rows(out, "by site", table, table.sites, top);
   append_plot(out, table);

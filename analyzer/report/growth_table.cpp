@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attribution/call_site.h"
+#include "attribution/phase_peaks.h"
 #include "trace/input_error.h"
 
 namespace vramtrack {
@@ -22,20 +23,46 @@ struct Sums {
   std::string activity;
 };
 
+// Bytes by category and line in one state.
+void add_state(const Recording& recording, const Timeline& timeline, const MemoryState& state,
+               int16_t device, std::map<std::string, double>& rows,
+               std::map<std::string, double>& sites) {
+  const Scene scene(recording, timeline, state);
+  state.for_each_live(device, [&](const Block& block) {
+    const auto bytes = static_cast<double>(comparable_size(block));
+    rows[judge(block, scene).row()] += bytes;
+    sites[call_site(recording.definitions(), block.stack)] += bytes;
+  });
+}
+
+void keep_largest(std::map<std::string, double>& kept, const std::map<std::string, double>& more) {
+  for (const auto& [name, bytes] : more) kept[name] = std::max(kept[name], bytes);
+}
+
+// Where no moment is asked for, each row counts where it is largest: at the peak of the whole or of
+// one of its phases. A peak that moves from one phase to another would break every row's law.
 Sums sums_of(const Recording& recording, int16_t device, const std::string& at) {
   const Timeline timeline = survey(recording);
   const Moment moment = find_moment(timeline, at, device);
-  const MemoryState state = state_at(recording, moment);
-  const Scene scene(recording, timeline, state);
+  const StackTraitsCache traits(recording.definitions());
+  std::vector<Moment> moments = {moment};
+  if (at.empty())
+    for (const PhasePeak& peak : find_phase_peaks(recording, device, traits))
+      moments.push_back(peak.moment);
   Sums sums;
   sums.moment = moment.name;
-  sums.activity = name_of(scene.evidence().activity_at(moment.sequence));
-  sums.in_use = static_cast<double>(state.totals(device).in_use);
-  state.for_each_live(device, [&](const Block& block) {
-    const auto bytes = static_cast<double>(comparable_size(block));
-    sums.peak += bytes;
-    sums.rows[judge(block, scene).row()] += bytes;
-    sums.sites[call_site(recording.definitions(), block.stack)] += bytes;
+  sums.activity =
+      name_of(Evidence(recording, moment.sequence, traits).activity_at(moment.sequence));
+  visit_states(recording, moments, [&](const Moment& visited, const MemoryState& state) {
+    std::map<std::string, double> rows;
+    std::map<std::string, double> sites;
+    add_state(recording, timeline, state, device, rows, sites);
+    keep_largest(sums.rows, rows);
+    keep_largest(sums.sites, sites);
+    if (visited.sequence != moment.sequence) return;
+    sums.in_use = static_cast<double>(state.totals(device).in_use);
+    sums.peak = 0;
+    for (const auto& [name, bytes] : rows) sums.peak += bytes;
   });
   return sums;
 }
@@ -113,10 +140,8 @@ void add_notes(GrowthTable& table) {
     std::string where;
     for (size_t i = 0; i < table.xs.size(); ++i)
       where += fmt::format("{}{} at {:g}", i == 0 ? "" : ", ", table.activities[i], table.xs[i]);
-    table.notes.push_back(
-        fmt::format("the peak moves between phases ({}): rows that live in one phase only do not "
-                    "follow one law",
-                    where));
+    table.notes.push_back(fmt::format(
+        "the peak moves between phases ({}): its own law holds only within one of them", where));
   }
 }
 

@@ -49,8 +49,10 @@ struct GrowthInput {
   const Recording* recording = nullptr;
 };
 
-// The requested size counts where it is known, since rounding is not growth. Throws InputError for
-// fewer than two recordings or where a device appears in none.
+// The requested size counts where it is known, since rounding is not growth. With `at` empty the
+// total is taken at the allocated peak (or the OOM), and each row at whichever of that and the
+// peaks of the phases it is largest. Throws InputError for fewer than two recordings or where a
+// device appears in none.
 GrowthTable build_growth_table(std::string variable, std::vector<GrowthInput> inputs,
                                const std::string& at);
 

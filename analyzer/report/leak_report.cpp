@@ -1,0 +1,151 @@
+#include "report/leak_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "attribution/call_site.h"
+#include "report/units.h"
+
+namespace vramtrack {
+namespace {
+
+std::string bytes_text(double bytes) {
+  const auto magnitude = static_cast<uint64_t>(std::llround(std::fabs(bytes)));
+  return (bytes < 0 ? "-" : "") + quantity(magnitude);
+}
+
+std::string_view per(const LeakReport& report) {
+  return report.by_step ? "step" : "sample";
+}
+
+void append_finding(std::string& out, size_t number, const LeakFinding& finding,
+                    const LeakReport& report, const Recording& recording) {
+  const std::string what = finding.site.empty() ? "reserved memory" : finding.site;
+  out += fmt::format("\n{}. {}: {}\n", number, what, name_of(finding.kind));
+  out += fmt::format(
+      "   {} per {} ({} to {}), {} since {} {}, {} held now in {:.0f} blocks\n",
+      bytes_text(finding.bytes_per_step), per(report), bytes_text(finding.bytes_per_step_low),
+      bytes_text(finding.bytes_per_step_high), bytes_text(finding.grown_bytes), per(report),
+      finding.first_step, bytes_text(finding.live_bytes), finding.live_blocks);
+  if (finding.steps_to_oom)
+    out += fmt::format("   at this rate the device is full in {:.0f} {}s\n", *finding.steps_to_oom,
+                       per(report));
+  out += fmt::format("   {} (confidence {:.2f})\n", finding.why, finding.confidence);
+  if (finding.stacks.empty()) return;
+  size_t shown = 0;
+  for (const FrameId id : recording.definitions().stack(finding.stacks.front())) {
+    const Frame& frame = recording.definitions().frame(id);
+    if (!frame.python && !is_user_frame(frame)) continue;
+    out += fmt::format("     {}\n", shortened(describe(frame), 84));
+    if (++shown == 6) break;
+  }
+}
+
+void append_never_freed(std::string& out, const LeakReport& report, size_t top) {
+  uint64_t known = 0;
+  size_t shown = 0;
+  out += "\nlive at the end, by site (not leaks by themselves)\n";
+  for (const NeverFreed& entry : report.never_freed) {
+    if (!entry.known_good.empty()) {
+      known += entry.bytes;
+      continue;
+    }
+    if (shown++ >= top) continue;
+    out += fmt::format("  {:>12}  {:>6} blocks  {}\n", quantity(entry.bytes), entry.blocks,
+                       shortened(entry.site, 60));
+  }
+  if (shown == 0) out += "  (nothing)\n";
+  if (shown > top) out += fmt::format("  ... {} more sites\n", shown - top);
+  if (known != 0)
+    out += fmt::format("  {:>12}  workspaces that libraries keep: known good\n", quantity(known));
+}
+
+nlohmann::ordered_json frames_json(const Recording& recording, StackId stack) {
+  nlohmann::ordered_json frames = nlohmann::ordered_json::array();
+  for (const FrameId id : recording.definitions().stack(stack)) {
+    const Frame& frame = recording.definitions().frame(id);
+    frames.push_back({{"function", frame.function}, {"file", frame.file}, {"line", frame.line}});
+  }
+  return frames;
+}
+
+nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording& recording) {
+  nlohmann::ordered_json json = {{"kind", name_of(finding.kind)},
+                                 {"device", finding.device},
+                                 {"site", finding.site},
+                                 {"bytes_per_step", finding.bytes_per_step},
+                                 {"bytes_per_step_low", finding.bytes_per_step_low},
+                                 {"bytes_per_step_high", finding.bytes_per_step_high},
+                                 {"grown_bytes", finding.grown_bytes},
+                                 {"live_bytes", finding.live_bytes},
+                                 {"live_blocks", finding.live_blocks},
+                                 {"first_step", finding.first_step},
+                                 {"p_value", finding.trend.p_value},
+                                 {"confidence", finding.confidence},
+                                 {"why", finding.why}};
+  json["steps_to_oom"] = finding.steps_to_oom ? nlohmann::ordered_json(*finding.steps_to_oom)
+                                              : nlohmann::ordered_json(nullptr);
+  if (!finding.stacks.empty()) json["frames"] = frames_json(recording, finding.stacks.front());
+  return json;
+}
+
+}  // namespace
+
+std::string leak_text(const LeakReport& report, const Recording& recording, size_t top) {
+  std::string out = recording.info().simulated ? "simulated: " : "";
+  const std::string basis =
+      report.by_step
+          ? fmt::format("{} steps, {} samples", report.steps, report.samples)
+          : fmt::format("no steps in this recording: {} quietest moments", report.samples);
+  if (report.findings.empty())
+    out += fmt::format("no leak found ({}, {} stacks tested)\n", basis, report.stacks_tested);
+  else
+    out += fmt::format(
+        "{} found ({}, {} stacks tested, the first {} samples are warm-up)\n",
+        report.findings.size() == 1 ? "1 leak" : fmt::format("{} leaks", report.findings.size()),
+        basis, report.stacks_tested, report.warm_up_samples);
+  for (const std::string& note : report.notes) out += fmt::format("note: {}\n", note);
+  size_t number = 0;
+  for (const LeakFinding& finding : report.findings) {
+    if (number == top) {
+      out += fmt::format("\n... {} more\n", report.findings.size() - top);
+      break;
+    }
+    append_finding(out, ++number, finding, report, recording);
+  }
+  if (!report.not_leaks.empty()) out += "\ngrowth that is no leak\n";
+  for (const LeakFinding& finding : report.not_leaks)
+    out += fmt::format("  {} per {}  {}: {}\n", bytes_text(finding.bytes_per_step), per(report),
+                       shortened(finding.site, 40), name_of(finding.kind));
+  append_never_freed(out, report, top);
+  return out;
+}
+
+nlohmann::ordered_json leak_json(const LeakReport& report, const Recording& recording) {
+  nlohmann::ordered_json json = {{"schema", "vramtrack.leaks/1"},
+                                 {"file", recording.info().path},
+                                 {"simulated", recording.info().simulated},
+                                 {"by_step", report.by_step},
+                                 {"steps", report.steps},
+                                 {"samples", report.samples},
+                                 {"warm_up_samples", report.warm_up_samples},
+                                 {"stacks_tested", report.stacks_tested},
+                                 {"notes", report.notes}};
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const LeakFinding& finding : report.findings)
+    json["findings"].push_back(finding_json(finding, recording));
+  json["not_leaks"] = nlohmann::ordered_json::array();
+  for (const LeakFinding& finding : report.not_leaks)
+    json["not_leaks"].push_back(finding_json(finding, recording));
+  json["never_freed"] = nlohmann::ordered_json::array();
+  for (const NeverFreed& entry : report.never_freed)
+    json["never_freed"].push_back({{"site", entry.site},
+                                   {"device", entry.device},
+                                   {"bytes", entry.bytes},
+                                   {"blocks", entry.blocks},
+                                   {"known_good", entry.known_good}});
+  return json;
+}
+
+}  // namespace vramtrack
