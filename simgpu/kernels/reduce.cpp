@@ -21,13 +21,16 @@ struct Layout {
   std::uint64_t source, destination;
 };
 
-// The configuration is found by what it starts with.
+// The configuration is found by what it starts with: the size of what is accumulated (of a few
+// numbers where the operation is an index or a pair), then five counts that are at least one.
 std::optional<std::size_t> find_config(const ReduceKernel& kernel, const unsigned char* op) {
-  const int element = static_cast<int>(scalar_size(kernel.input.value_or(ScalarKind::kFloat)));
+  const int size = kernel.accumulated ? static_cast<int>(scalar_size(*kernel.accumulated)) : 0;
   for (std::size_t at = 4; at <= kConfigSearched; at += 4) {
-    int numbers[6];  // element size, inputs, outputs, then three that are at least one
+    int numbers[6];
     std::memcpy(numbers, op + at, sizeof numbers);
-    if (numbers[0] == element && *std::min_element(numbers + 1, numbers + 6) >= 1) return at;
+    const bool plausible = numbers[0] >= 1 && numbers[0] <= 32;
+    if ((size ? numbers[0] == size : plausible) && *std::min_element(numbers + 1, numbers + 6) >= 1)
+      return at;
   }
   return std::nullopt;
 }
@@ -104,7 +107,9 @@ std::optional<ReduceKernel> parse_reduce(const KernelName& name) {
   ReduceKernel kernel{
       .reduction = Reduction::kOther, .input = scalar_kind(op[0]), .output = scalar_kind(op[3])};
   const auto wrapped = template_arguments(op[1], "at::native::func_wrapper_t");
-  if (wrapped.size() != 2 || !kernel.input || !kernel.output) return kernel;
+  if (wrapped.size() != 2) return kernel;
+  kernel.accumulated = scalar_kind(wrapped[0]);
+  if (!kernel.accumulated || !kernel.input || !kernel.output) return kernel;
   constexpr std::pair<std::string_view, Reduction> kOperations[] = {
       {"at::native::MaxNanFunctor<", Reduction::kMaximum},
       {"at::native::MinNanFunctor<", Reduction::kMinimum},

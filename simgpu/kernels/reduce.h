@@ -15,6 +15,7 @@ struct ReduceKernel {
   Reduction reduction;
   std::optional<ScalarKind> input;
   std::optional<ScalarKind> output;
+  std::optional<ScalarKind> accumulated;
 };
 
 std::optional<ReduceKernel> parse_reduce(const KernelName& name);
