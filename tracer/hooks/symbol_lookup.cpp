@@ -31,6 +31,12 @@ void find_real_dlsym() {
   vramtrack_real_dlsym = reinterpret_cast<DlsymFunction>(real);
 }
 
+// Nothing, said by the loader, so that dlerror() has something to say: behind us there is none of
+// the name.
+void* not_found(const char* name) {
+  return vramtrack_real_dlsym(RTLD_NEXT, name);
+}
+
 void* answer(void* handle, const char* name) {
   // Inside the tracer the driver looks up things of its own.
   if (name == nullptr || t_inside != 0 || !wanted()) return kNotOurs;
@@ -40,10 +46,10 @@ void* answer(void* handle, const char* name) {
   // The loader would find our wrapper where nothing is behind it, and a program would take that for
   // a CUDA installation.
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
-    return somebody_exports(hook) ? kNotOurs : nullptr;
+    return somebody_exports(hook) ? kNotOurs : not_found(name);
   void* found = vramtrack_real_dlsym(handle, name);
   if (found == nullptr) return nullptr;
-  if (is_ours(found)) return somebody_exports(hook) ? found : nullptr;
+  if (is_ours(found)) return somebody_exports(hook) ? found : not_found(name);
   if (!hook_info(hook).driver) return found;
   first_contact();
   return wrapper_for(found);

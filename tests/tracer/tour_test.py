@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""The tracer on victim_tour, compared with two witnesses that are not the tracer: what the program says it asked
+for and got, and the totals of the simulated GPU after each call.
+
+The ledger here is written for this test alone; it shares nothing with the analyzer's.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ALLOC, FREE_BEGIN, FREE_END, HANDLE, RELEASE, MAP, UNMAP = 1, 2, 3, 4, 5, 6, 7
+POOL_DESTROY, POOL_RESERVED, FAILED, RETAIN, KERNEL = 11, 12, 22, 23, 80
+MEMORY = {1: "device", 2: "managed", 3: "pinned", 4: "registered", 5: "array", 6: "pool", 7: "graph"}
+GRAPH_POOL = 1 << 63
+
+SEQUENTIAL = ["device-memory", "nested-frames", "async-pools", "virtual-memory", "second-mapping", "managed-memory",
+              "pinned-memory", "arrays", "graph-memory", "failing-request", "leak"]
+CONCURRENT = ["several-threads", "several-streams"]
+
+
+class Ledger:
+    """What the driver handed out, by the events of a trace."""
+
+    def __init__(self):
+        self.live = {}  # address -> (memory, size)
+        self.sums = collections.Counter()
+        self.handles = {}  # handle -> [size, references]
+        self.mappings = {}  # address -> (size, handle)
+        self.pools = {}
+
+    def apply(self, e):
+        kind = e["kind"]
+        if kind == ALLOC and not e["flags"] & 32:
+            self.live[e["address"]] = (MEMORY.get(e["memory"], "other"), e["size"])
+            self.sums[MEMORY.get(e["memory"], "other")] += e["size"]
+        elif kind == FREE_END and e["result"] == 0 and e["address"] in self.live:
+            memory, size = self.live.pop(e["address"])
+            self.sums[memory] -= size
+        elif kind == HANDLE and MEMORY.get(e["memory"]) == "device":
+            self.handles[e["object"]] = [e["size"], 1]
+        elif kind == RETAIN:
+            self.handles[e["object"]][1] += 1
+        elif kind == RELEASE:
+            self.handles[e["object"]][1] -= 1
+        elif kind == MAP:
+            self.mappings[e["address"]] = (e["size"], e["object"])
+        elif kind == UNMAP:
+            begin, end = e["address"], e["address"] + e["size"]
+            self.mappings = {a: m for a, m in self.mappings.items() if not begin <= a < end}
+        elif kind == POOL_RESERVED:
+            self.pools[e["object"]] = e["size"]
+        elif kind == POOL_DESTROY:
+            self.pools.pop(e["object"], None)
+
+    def totals(self):
+        mapped = {handle for _, handle in self.mappings.values()}
+        return {"device": self.sums["device"], "array": self.sums["array"], "managed": self.sums["managed"],
+                "pinned": self.sums["pinned"], "registered": self.sums["registered"],
+                "pool_reserved": sum(size for pool, size in self.pools.items() if pool < GRAPH_POOL),
+                "graph": sum(size for pool, size in self.pools.items() if pool >= GRAPH_POOL),
+                "vmm": sum(size for handle, (size, references) in self.handles.items()
+                           if references > 0 or handle in mapped)}
+
+
+class Test:
+    def __init__(self, options):
+        self.options = options
+        self.failures = []
+        self.checks = 0
+
+    def check(self, what, got, expected):
+        self.checks += 1
+        if got != expected:
+            self.failures.append(f"{what}: the trace says {got}, the witness {expected}")
+
+    def run(self, subject):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, LD_PRELOAD=self.options.tracer, SIMGPU="8GiB", VRAMTRACK_OUTPUT=folder + "/")
+            if self.options.preload:
+                environment["LD_PRELOAD"] = ":".join([self.options.tracer] + self.options.preload)
+            done = subprocess.run([self.options.victim, subject], capture_output=True, text=True, env=environment,
+                                  timeout=120)
+            self.check(f"{subject}: exit code", done.returncode, 0)
+            witness = [json.loads(line) for line in done.stdout.splitlines()]
+            traces = [p for p in pathlib.Path(folder).glob("*.vrt") if not p.is_symlink()]
+            self.check(f"{subject}: traces", len(traces), 1)
+            if len(traces) != 1:
+                return witness, [], {}
+            dump = subprocess.run([self.options.dump, traces[0]], capture_output=True, text=True, check=True)
+            lines = [json.loads(line) for line in dump.stdout.splitlines()]
+            return witness, lines[1:], lines[0]
+
+    def match(self, call, event):
+        """Whether the event is the trace of what the witness calls `call`."""
+        address = int(call["address"], 16)
+        if call["event"] == "fail":
+            return event["kind"] == FAILED and event["api"] == call["api"]
+        if call["event"] == "alloc":
+            if event["kind"] == HANDLE:
+                return call["kind"] == "vmm" and event["size"] == call["bytes"]
+            return event["kind"] == ALLOC and event["address"] == address
+        if call["kind"] == "vmm":
+            if call["api"] != "cuMemRelease":
+                return event["kind"] == UNMAP and event["address"] == address
+            return event["kind"] == RELEASE and event["object"] == address and event["last"]
+        return event["kind"] == FREE_END and event["address"] == address and event["result"] == 0
+
+    def sequential(self, subject):
+        witness, events, info = self.run(subject)
+        releases = {e["object"]: e for e in events if e["kind"] == RELEASE}
+        for e in events:
+            e["last"] = releases.get(e["object"]) is e
+        ledger = Ledger()
+        position = 0
+        for call in witness:
+            if call["event"] not in ("alloc", "free", "fail"):
+                continue
+            start = position
+            while position < len(events) and not self.match(call, events[position]):
+                position += 1
+            self.check(f"{subject}: {call['event']} of {call['bytes']} bytes by {call['api']} is recorded",
+                       position < len(events), True)
+            if position == len(events):
+                position = start
+                continue
+            event = events[position]
+            position += 1
+            # What the same call changed besides.
+            while position < len(events) and events[position]["kind"] == POOL_RESERVED and \
+                    events[position]["api"] == call["api"]:
+                position += 1
+            for e in events[start:position]:
+                ledger.apply(e)
+            if call["event"] == "alloc":
+                self.check(f"{subject}: bytes of {call['api']}", event["size"], call["bytes"])
+                self.check(f"{subject}: api", event["api"], call["api"])
+                self.check(f"{subject}: {call['api']} has a stack", event["stack"] != 0, True)
+            totals = ledger.totals()
+            for name, bytes_ in totals.items():
+                self.check(f"{subject}: {name} after {call['event']} of {call['bytes']} by {call['api']}", bytes_,
+                           call["usage"][name])
+        self.check(f"{subject}: dropped", info.get("dropped"), 0)
+        self.check(f"{subject}: simulated", info.get("simulated"), True)
+
+    def concurrent(self, subject):
+        witness, events, _ = self.run(subject)
+
+        def calls(kind):
+            return collections.Counter((c["api"], int(c["address"], 16), c["bytes"]) for c in witness
+                                       if c["event"] == kind and c["kind"] != "vmm")
+        traced = collections.Counter((e["api"], e["address"], e["size"]) for e in events if e["kind"] == ALLOC)
+        self.check(f"{subject}: allocations", traced, calls("alloc"))
+        freed = collections.Counter((e["api"], e["address"]) for e in events
+                                    if e["kind"] == FREE_END and e["result"] == 0)
+        self.check(f"{subject}: frees", freed,
+                   collections.Counter((api, address) for api, address, _ in calls("free").elements()))
+
+    def kernels(self):
+        """The kernel that follows an allocation is recorded, with the name that the compiler gave it."""
+        _, events, _ = self.run("kernels")
+        names = {e["text"] for e in events if e["kind"] == KERNEL}
+        self.check("kernels: a name is recorded", bool(names) and "" not in names, True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tracer", required=True)
+    parser.add_argument("--dump", required=True)
+    parser.add_argument("--victim", required=True)
+    parser.add_argument("--preload", nargs="*", default=[], help="stand-ins, where the victim does not find them")
+    parser.add_argument("--kernels", action="store_true")
+    options = parser.parse_args()
+    test = Test(options)
+    for subject in SEQUENTIAL:
+        test.sequential(subject)
+    for subject in CONCURRENT:
+        test.concurrent(subject)
+    if options.kernels:
+        test.kernels()
+    for failure in test.failures[:40]:
+        print(failure)
+    print(f"{test.checks} checks, {len(test.failures)} failed")
+    return 1 if test.failures or test.checks == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
