@@ -46,13 +46,14 @@ bool still_intact(uint64_t now_ns) {
 }
 
 bool append(Event& event) {
-  if (!still_intact(trace_time_ns())) return false;
+  const uint64_t now_ns = trace_time_ns();
+  if (!still_intact(now_ns)) return false;
   introduce_thread();
   Slot* slot = lock_own_slot(kMaxEventBytes);
   if (slot == nullptr) return false;
   const CodecState before = slot->codec;
   event.sequence = next_sequence().fetch_add(1, std::memory_order_relaxed);
-  event.time_ns = trace_time_ns();
+  event.time_ns = now_ns;
   const size_t bytes = encode_event(event, slot->codec, slot_position(*slot));
   const bool written = commit_record(*slot, bytes, /*is_event=*/true);
   if (!written) slot->codec = before;
