@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "runtime/context.h"
+
 namespace simgpu {
 namespace {
 
@@ -77,14 +79,18 @@ int fail_not_simulated(const char* function) {
 
 }  // namespace simgpu
 
+// Both initialise the driver, like any other call; while that fails, its failure is the answer.
 cudaError_t cudaGetLastError(void) {
+  const cudaError_t status = simgpu::enter_driver();
+  if (status != cudaSuccess) return status;
   const cudaError_t error = simgpu::last_error;
   if (!simgpu::is_sticky(error)) simgpu::last_error = cudaSuccess;
   return error;
 }
 
 cudaError_t cudaPeekAtLastError(void) {
-  return simgpu::last_error;
+  const cudaError_t status = simgpu::enter_driver();
+  return status != cudaSuccess ? status : simgpu::last_error;
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
