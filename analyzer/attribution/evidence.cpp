@@ -26,14 +26,18 @@ Evidence::Evidence(const Recording& recording, uint64_t moment, const StackTrait
       const uint64_t size = event.requested != 0 ? event.requested : event.size;
       const Live live{event.sequence, size, reconstructed};
       live_.insert_or_assign(place_of(event), live);
+      at_.insert_or_assign(event.address, event.sequence);
       if (reconstructed) reconstructed_.push_back(live);
       if (event.stack != 0 && !reconstructed) note_allocation(event, traits.of(event.stack));
     } else if (event.kind == EventKind::block_free) {
       note_end(event, moment);
+    } else if (event.kind == EventKind::label) {
+      note_label(event, moment);
     }
     return true;
   });
   live_.clear();
+  at_.clear();
   count_reconstructed(traits);
 }
 
@@ -43,7 +47,15 @@ void Evidence::note_end(const Event& event, uint64_t moment) {
   const Live& live = found->second;
   const bool asked = live.reconstructed || (live.block <= moment && event.sequence > moment);
   if (asked) ends_.try_emplace(live.block, BlockEnd{event.sequence, event.stack});
+  if (const auto at = at_.find(event.address); at != at_.end() && at->second == live.block)
+    at_.erase(at);
   live_.erase(found);
+}
+
+void Evidence::note_label(const Event& event, uint64_t moment) {
+  const auto found = at_.find(event.address);
+  if (found != at_.end() && found->second <= moment && event.sequence > moment)
+    labels_.try_emplace(found->second, event.text);
 }
 
 void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
@@ -107,6 +119,11 @@ Activity Evidence::activity_at(uint64_t sequence) const {
       changes_.begin(), changes_.end(), sequence,
       [](uint64_t value, const ActivityChange& change) { return value < change.sequence; });
   return after == changes_.begin() ? Activity::unknown : std::prev(after)->activity;
+}
+
+StringId Evidence::label_of(uint64_t block) const {
+  const auto found = labels_.find(block);
+  return found == labels_.end() ? 0 : found->second;
 }
 
 uint64_t Evidence::kept_count(uint64_t bytes) const {

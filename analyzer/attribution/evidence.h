@@ -40,6 +40,10 @@ class Evidence {
   [[nodiscard]] uint64_t end_of_activity(uint64_t sequence) const;
   [[nodiscard]] Activity activity_at(uint64_t sequence) const;
 
+  // What a block that was live at the moment was called after it: the Python helper looks at
+  // tensors now and then, and after an OOM. 0 where nothing was said.
+  [[nodiscard]] StringId label_of(uint64_t block) const;
+
   // Whether the job ever ran backwards or stepped an optimizer.
   [[nodiscard]] bool trains() const { return trains_; }
 
@@ -66,6 +70,7 @@ class Evidence {
   void note_allocation(const Event& event, const StackTraits& traits);
   void note_activity(uint64_t sequence, Activity activity);
   void note_end(const Event& event, uint64_t moment);
+  void note_label(const Event& event, uint64_t moment);
   void count_reconstructed(const StackTraitsCache& traits);
 
   struct Live {
@@ -74,7 +79,9 @@ class Evidence {
     bool reconstructed = false;
   };
 
-  std::unordered_map<uint64_t, Live> live_;  // by device and address, while the pass runs
+  std::unordered_map<uint64_t, Live> live_;    // by device and address, while the pass runs
+  std::unordered_map<uint64_t, uint64_t> at_;  // address -> identity: labels name no device
+  std::unordered_map<uint64_t, StringId> labels_;
   std::vector<Live> reconstructed_;
   std::unordered_map<uint64_t, BlockEnd> ends_;
   std::vector<ActivityChange> changes_;

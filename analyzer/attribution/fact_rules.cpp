@@ -33,11 +33,13 @@ std::optional<Verdict> category_in(std::string_view text) {
 }
 
 std::optional<Verdict> by_label(const Block& block, const Scene& scene) {
-  if (block.label == 0) return std::nullopt;
-  const std::string_view label = scene.definitions().string(block.label);
+  const bool later = block.label == 0;
+  const StringId id = later ? scene.evidence().label_of(block.sequence) : block.label;
+  if (id == 0) return std::nullopt;
+  const std::string_view label = scene.definitions().string(id);
   std::optional<Verdict> verdict = category_in(label);
   if (!verdict) return std::nullopt;
-  verdict->reason = fmt::format("labelled {}", label);
+  verdict->reason = fmt::format("labelled {}{}", label, later ? " later on" : "");
   verdict->confidence = 1.0;
   return verdict;
 }
