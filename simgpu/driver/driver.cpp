@@ -81,7 +81,7 @@ CUresult initialise() {
 }  // namespace
 
 Driver* g_driver = nullptr;
-const std::atomic<std::uint32_t>* g_ready = &g_not_ready;
+std::atomic<const std::atomic<std::uint32_t>*> g_ready{&g_not_ready};
 thread_local ThreadState t_state = {};
 
 CUresult why_not_ready() {
@@ -132,7 +132,7 @@ CUresult cuInit(unsigned int flags) {
   std::atomic<std::uint32_t>* word = wiped_word();
   if (word == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
   word->store(1, std::memory_order_release);
-  g_ready = word;
+  g_ready.store(word, std::memory_order_release);
   g_ever_ready.store(true);
   return CUDA_SUCCESS;
 }

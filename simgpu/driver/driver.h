@@ -129,7 +129,7 @@ struct ThreadState {
 };
 
 extern Driver* g_driver;  // set once, never destroyed: programs call at exit, too
-extern const std::atomic<std::uint32_t>* g_ready;
+extern std::atomic<const std::atomic<std::uint32_t>*> g_ready;
 extern thread_local ThreadState t_state;
 
 inline Driver& driver() {
@@ -141,7 +141,9 @@ inline ThreadState& thread_state() {
 
 CUresult why_not_ready();
 inline CUresult require_init() {
-  return likely(g_ready->load(std::memory_order_acquire) == 1) ? CUDA_SUCCESS : why_not_ready();
+  return likely(g_ready.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == 1)
+             ? CUDA_SUCCESS
+             : why_not_ready();
 }
 
 inline Context* current_context() {

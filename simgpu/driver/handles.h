@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,8 @@ template <class Object, class Handle, std::size_t kCapacity = std::size_t{1} << 
 class HandleTable {
  public:
   HandleTable() {
-    void* range = mmap(nullptr, sizeof(Slot) * kCapacity, PROT_READ | PROT_WRITE,
+    // Address space only: a machine that counts what it promises would refuse all of it as memory.
+    void* range = mmap(nullptr, sizeof(Slot) * kCapacity, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range != MAP_FAILED) slots_ = static_cast<Slot*>(range);
   }
@@ -45,7 +47,8 @@ class HandleTable {
   // The object, or nullptr where the handle is not a living object of this table.
   Object* find(Handle handle) const {
     std::uintptr_t offset = (std::uintptr_t)handle - reinterpret_cast<std::uintptr_t>(slots_);
-    if (offset >= sizeof(Slot) * kCapacity || offset % sizeof(Slot) != 0) return nullptr;
+    if (offset >= used_bytes_.load(std::memory_order_acquire) || offset % sizeof(Slot) != 0)
+      return nullptr;
     Slot* slot = slots_ + offset / sizeof(Slot);
     if (slot->alive.load(std::memory_order_acquire) == 0) return nullptr;
     return std::launder(reinterpret_cast<Object*>(slot->storage));
@@ -63,11 +66,7 @@ class HandleTable {
   // Visits the living objects; the caller keeps them from being destroyed meanwhile.
   template <class Visit>
   void for_each(Visit&& visit) {
-    std::size_t used;
-    {
-      std::lock_guard lock(mutex_);
-      used = used_;
-    }
+    std::size_t used = used_bytes_.load(std::memory_order_acquire) / sizeof(Slot);
     for (std::size_t i = 0; i < used; ++i) {
       Slot* slot = slots_ + i;
       if (slot->alive.load(std::memory_order_acquire) != 0)
@@ -89,12 +88,26 @@ class HandleTable {
       free_ = slot->next_free;
       return slot;
     }
-    if (slots_ == nullptr || used_ == kCapacity) return nullptr;
-    return slots_ + used_++;
+    std::size_t used = used_bytes_.load(std::memory_order_relaxed);
+    if (slots_ == nullptr || used == sizeof(Slot) * kCapacity) return nullptr;
+    if (used + sizeof(Slot) > usable_bytes_ && !make_usable()) return nullptr;
+    used_bytes_.store(used + sizeof(Slot), std::memory_order_release);
+    return slots_ + used / sizeof(Slot);
+  }
+
+  bool make_usable() {
+    constexpr std::size_t kStep = std::size_t{1} << 20;
+    std::size_t step = (sizeof(Slot) + kStep - 1) / kStep * kStep;
+    step = std::min(step, (sizeof(Slot) * kCapacity - usable_bytes_ + 4095) / 4096 * 4096);
+    char* start = reinterpret_cast<char*>(slots_) + usable_bytes_;
+    if (mprotect(start, step, PROT_READ | PROT_WRITE) != 0) return false;
+    usable_bytes_ += step;
+    return true;
   }
 
   Slot* slots_ = nullptr;
-  std::size_t used_ = 0;
+  std::atomic<std::size_t> used_bytes_{0};
+  std::size_t usable_bytes_ = 0;
   Slot* free_ = nullptr;
   std::mutex mutex_;
 };
