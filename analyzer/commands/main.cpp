@@ -9,6 +9,7 @@
 #include "commands/blocks_command.h"
 #include "commands/check_command.h"
 #include "commands/diff_command.h"
+#include "commands/estimate_command.h"
 #include "commands/fragmentation_command.h"
 #include "commands/growth_command.h"
 #include "commands/leaks_command.h"
@@ -23,15 +24,9 @@ namespace {
 
 // In the order in which --help lists them.
 constexpr void (*kCommands[])(CLI::App&) = {
-    add_run_command,
-    add_report_command,
-    add_blocks_command,
-    add_check_command,
-    add_oom_command,
-    add_fragmentation_command,
-    add_diff_command,
-    add_growth_command,
-    add_leaks_command,
+    add_run_command,    add_report_command,   add_blocks_command,        add_check_command,
+    add_oom_command,    add_estimate_command, add_fragmentation_command, add_diff_command,
+    add_growth_command, add_leaks_command,
 };
 
 constexpr int kBadInput = 2;
