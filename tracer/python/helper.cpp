@@ -12,8 +12,10 @@
 namespace vramtrack {
 namespace {
 
-// Allocations between two runs of the helper; it limits its own share of the time besides.
+// Allocations between two runs of the helper; it limits its own share of the time besides. At the
+// beginning, while models are built and moved, it is asked more often.
 constexpr uint32_t kTickInterval = 1024;
+constexpr uint32_t kFirstTicks[] = {64, 128, 256, 512};
 
 constinit PythonApi g_api{};
 std::atomic<bool> g_started{false};  // g_api is complete
@@ -117,7 +119,9 @@ bool wanted() {
 // With each stack that is captured, inside hooks: now and then it asks Python to run the helper.
 void count_capture() {
   const uint32_t n = g_ticks.fetch_add(1, std::memory_order_relaxed);
-  if (n % kTickInterval != 0 && n != 64 && n != 256) return;
+  bool due = n % kTickInterval == 0;
+  for (const uint32_t first : kFirstTicks) due = due || n == first;
+  if (!due) return;
   if (g_api.Py_IsInitialized() == 0) return;
   if (g_pending.exchange(true, std::memory_order_acquire)) return;
   if (g_api.Py_AddPendingCall(run_helper, nullptr) != 0)

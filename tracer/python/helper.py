@@ -10,8 +10,9 @@ import itertools
 import os
 import sys
 import time
+from _weakref import ref
 
-SHARE = 0.005  # of the time may go into scans that nobody asked for
+SHARE = 0.01  # of the time may go into looking at known objects, and as much into finding new ones
 CPU_TENSORS = os.environ.get("VRAMTRACK_CPU", "0") not in ("", "0", "off", "no", "false")
 CACHE_NAMES = ("k_cache", "v_cache", "kv_cache", "key_cache", "value_cache", "past_key")
 
@@ -20,7 +21,7 @@ metadata = _native["metadata"]
 auto_step = _native["auto_step"]
 name_module = _native["name_module"]
 epoch = _native["epoch"]
-FREE_SCANS = 4  # that do not count against SHARE: models are built at the beginning
+FREE_SCANS = 6  # that hardly count against SHARE: models are built and moved at the beginning
 
 
 def guarded(function):
@@ -66,6 +67,14 @@ def find_objects():
     ):
         found[kinds[id(type(candidate))]].append(candidate)
     return found
+
+
+def references(objects):
+    for candidate in objects:
+        try:
+            yield ref(candidate)
+        except TypeError:  # it allows none
+            pass
 
 
 class Scan:
@@ -234,14 +243,17 @@ class Helper:
         self.watches_memory = False
         self.steps = 0
         self.stepping = None  # id of the optimizer whose steps are the job's steps
-        self.next_scan = 0.0
+        self.known = {}  # by kind: weak references to what the last search found
         self.scans = 0
+        self.next_search = 0.0  # of the heap, for new objects
+        self.next_scan = 0.0  # of known objects
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.after_fork)
 
     def after_fork(self):
         self.lock = _thread.allocate_lock()
-        self.next_scan = 0.0
+        self.scans = 0
+        self.next_search = self.next_scan = 0.0
 
     def tick(self):
         if sys.is_finalizing():
@@ -297,8 +309,7 @@ class Helper:
             if self.stepping is None:
                 self.stepping = id(optimizer)
             if self.stepping == id(optimizer):
-                if self.steps in (0, 1):
-                    self.scan(True)
+                self.scan(self.steps in (0, 1))
                 self.steps += 1
                 auto_step(self.steps)
         except Exception:
@@ -313,20 +324,37 @@ class Helper:
     def scan(self, asked):
         torch = sys.modules.get("torch")
         now = time.monotonic()
-        if torch is None or not epoch() or (not asked and now < self.next_scan):
+        search = asked or now >= self.next_search
+        if torch is None or not epoch() or not (search or now >= self.next_scan):
             return
         if not self.lock.acquire(False):
             return
         try:
             guard = getattr(torch._C, "DisableTorchFunctionSubclass", None)
             guard = guard or torch._C.DisableTorchFunction
+            found = self.search(now) if search else self.recall()
+            started = time.monotonic()
             with guard():
-                Scan(torch, find_objects()).run()
+                Scan(torch, found).run()
+            ended = time.monotonic()
+            self.next_scan = ended + (ended - started) / SHARE
         finally:
-            self.scans += 1
-            spent = time.monotonic() - now
-            self.next_scan = now + (1.0 if self.scans < FREE_SCANS else spent / SHARE)
             self.lock.release()
+
+    def search(self, now):
+        found = find_objects()
+        self.known = {kind: list(references(objects)) for kind, objects in found.items()}
+        self.scans += 1
+        spent = time.monotonic() - now
+        self.next_search = now + max(0.2, 4 * spent if self.scans < FREE_SCANS else spent / SHARE)
+        return found
+
+    def recall(self):
+        found = {}
+        for kind, known in self.known.items():
+            objects = [reference() for reference in known]
+            found[kind] = [candidate for candidate in objects if candidate is not None]
+        return found
 
 
 helper = Helper()
