@@ -16,6 +16,7 @@
 #include "commands/oom_command.h"
 #include "commands/report_command.h"
 #include "commands/run_command.h"
+#include "commands/symbolize_command.h"
 #include "trace/input_error.h"
 #include "trace/trace_file.h"
 
@@ -23,11 +24,21 @@ namespace vramtrack {
 namespace {
 
 // In the order in which --help lists them.
+// clang-format off
 constexpr void (*kCommands[])(CLI::App&) = {
-    add_run_command,    add_report_command,   add_blocks_command,        add_check_command,
-    add_oom_command,    add_estimate_command, add_fragmentation_command, add_diff_command,
-    add_growth_command, add_leaks_command,
+    add_run_command,
+    add_report_command,
+    add_blocks_command,
+    add_oom_command,
+    add_fragmentation_command,
+    add_leaks_command,
+    add_diff_command,
+    add_growth_command,
+    add_estimate_command,
+    add_symbolize_command,
+    add_check_command,
 };
+// clang-format on
 
 constexpr int kBadInput = 2;
 
