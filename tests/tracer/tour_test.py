@@ -9,17 +9,19 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 ALLOC, FREE_BEGIN, FREE_END, HANDLE, RELEASE, MAP, UNMAP = 1, 2, 3, 4, 5, 6, 7
-POOL_DESTROY, POOL_RESERVED, FAILED, RETAIN, KERNEL = 11, 12, 22, 23, 80
+POOL_DESTROY, POOL_RESERVED, IMPORT, FAILED, RETAIN, KERNEL = 11, 12, 13, 22, 23, 80
 MEMORY = {1: "device", 2: "managed", 3: "pinned", 4: "registered", 5: "array", 6: "pool", 7: "graph"}
 GRAPH_POOL = 1 << 63
 
 SEQUENTIAL = ["device-memory", "nested-frames", "async-pools", "virtual-memory", "second-mapping", "managed-memory",
               "pinned-memory", "arrays", "graph-memory", "failing-request", "leak"]
+UNTOUCHED = ["misuse", "errors-per-thread", "null-arguments", "device-reset"]
 CONCURRENT = ["several-threads", "several-streams"]
 
 
@@ -160,6 +162,47 @@ class Test:
         self.check(f"{subject}: frees", freed,
                    collections.Counter((api, address) for api, address, _ in calls("free").elements()))
 
+    def untouched(self, subject):
+        """What a program does wrong, or asks for with null, it gets the same answers to."""
+        def answers(preload):
+            with tempfile.TemporaryDirectory() as folder:
+                environment = dict(os.environ, LD_PRELOAD=":".join(preload), SIMGPU="2x 8GiB", VRAMTRACK_QUIET="1")
+                done = subprocess.run([self.options.victim, subject], capture_output=True, text=True, cwd=folder,
+                                      env=environment, timeout=120)
+            return done.returncode, done.stderr, re.sub(r'"address":"\w+"|"(thread|process)":\d+', "", done.stdout)
+        self.check(f"{subject}: answers", answers([self.options.tracer] + self.options.preload),
+                   answers(self.options.preload))
+
+    def two_processes(self):
+        """Memory that was opened through IPC is counted by its owner alone."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, LD_PRELOAD=":".join([self.options.tracer] + self.options.preload),
+                               SIMGPU="8GiB", VRAMTRACK_OUTPUT=folder + "/", VRAMTRACK_QUIET="1")
+            subprocess.run([self.options.victim, "shared-between-processes"], capture_output=True, env=environment,
+                           timeout=120, check=True)
+            allocated, imported = [], []
+            for trace in pathlib.Path(folder).glob("*.vrt"):
+                if trace.is_symlink():
+                    continue
+                dump = subprocess.run([self.options.dump, trace], capture_output=True, text=True, check=True).stdout
+                events = [json.loads(line) for line in dump.splitlines()[1:]]
+                allocated.append(sum(e["size"] for e in events if e["kind"] == ALLOC))
+                imported.append(sum(e["size"] for e in events if e["kind"] == IMPORT))
+        self.check("IPC: allocated, by process", sorted(allocated), [0, 8 << 20])
+        self.check("IPC: imported, by process", sorted(imported), [0, 8 << 20])
+
+    def two_devices(self):
+        """An event is of the device that its call concerned."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, LD_PRELOAD=":".join([self.options.tracer] + self.options.preload),
+                               SIMGPU="2x 8GiB", VRAMTRACK_OUTPUT=folder + "/", VRAMTRACK_QUIET="1")
+            subprocess.run([self.options.victim, "two-devices"], capture_output=True, env=environment, timeout=120,
+                           check=True)
+            trace = next(p for p in pathlib.Path(folder).glob("*.vrt") if not p.is_symlink())
+            dump = subprocess.run([self.options.dump, trace], capture_output=True, text=True, check=True).stdout
+        events = [json.loads(line) for line in dump.splitlines()[1:]]
+        self.check("two devices", sorted(e["device"] for e in events if e["kind"] == ALLOC), [0, 1])
+
     def kernels(self):
         """The kernel that follows an allocation is recorded, with the name that the compiler gave it."""
         _, events, _ = self.run("kernels")
@@ -180,6 +223,10 @@ def main():
         test.sequential(subject)
     for subject in CONCURRENT:
         test.concurrent(subject)
+    for subject in UNTOUCHED:
+        test.untouched(subject)
+    test.two_devices()
+    test.two_processes()
     if options.kernels:
         test.kernels()
     for failure in test.failures[:40]:

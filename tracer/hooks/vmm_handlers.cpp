@@ -2,6 +2,7 @@
 // nothing. Also what is imported: bytes that another process or API owns and counts.
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
+#include "hooks/real_functions.h"
 #include "record/recorder.h"
 
 namespace vramtrack {
@@ -139,10 +140,14 @@ CUresult ipc_open_mem_handle(const Call& call,
                              CUdeviceptr* pointer, CUipcMemHandle handle, unsigned flags) {
   const CUresult result = real(pointer, handle, flags);
   if (result != CUDA_SUCCESS || pointer == nullptr) return result;
+  size_t bytes = 0;
+  const auto range = driver_calls().cuMemGetAddressRange_v2;
+  if (range != nullptr && range(nullptr, &bytes, *pointer) != CUDA_SUCCESS) bytes = 0;
   Event event{.kind = EventKind::import_open,
               .memory = Memory::imported,
               .device = device_of_pointer(*pointer),
-              .address = *pointer};
+              .address = *pointer,
+              .size = bytes};
   emit(call, event);
   return result;
 }
