@@ -19,6 +19,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -57,12 +58,15 @@ def run_here(function):
     """Runs a scenario in this process; the result is a dictionary."""
     from witness import Checks
     checks = Checks()
+    checks.watch_resets()
     started = time.monotonic()
     try:
         function(checks)
     except Exception:
         checks.failed.append(traceback.format_exc(limit=-6).strip())
-    return {"scenario": function.__name__, "passed": not checks.failed and checks.count > 0, "checks": checks.count,
+    peaks = checks.peaks() if function.native else {}
+    return {"pid": os.getpid(), "peaks": peaks, "marks": checks.marks if function.native else [],
+            "scenario": function.__name__, "passed": not checks.failed and checks.count > 0, "checks": checks.count,
             "failed": checks.failed, "seconds": round(time.monotonic() - started, 1), "numbers": checks.numbers}
 
 
@@ -97,6 +101,54 @@ def run_fresh(function):
     return {"scenario": function.__name__, "passed": False, "failed": [f"ended with status {process.returncode}"]}
 
 
+def compare_trace(vramtrack, folder, result):
+    """What the trace says of every mark and of the peaks, against what PyTorch said; returns the differences."""
+    files = list(folder.glob(f"vramtrack.*.{result['pid']}.*.vrt"))
+    if len(files) != 1:
+        return [f"{len(files)} traces of process {result['pid']}, expected 1"]
+
+    def ask(command, moment):
+        process = subprocess.run([vramtrack, command, str(files[0]), "--at", moment, "--json"],
+                                 capture_output=True, text=True)
+        if process.returncode:
+            raise RuntimeError(f"vramtrack {command} --at {moment}: {process.stderr.strip()}")
+        return json.loads(process.stdout)
+
+    failed = []
+
+    def equal(what, actual, expected):
+        result["checks"] += 1
+        if actual != expected:
+            failed.append(f"trace: {what}: {actual!r}, expected {expected!r}")
+
+    try:
+        for mark in result["marks"]:
+            device, moment = mark["device"], "mark:" + mark["name"]
+            traced = sorted([b["address"], b["size"], b["requested"], b["stream"]] for b in ask("blocks", moment)["blocks"]
+                            if b["device"] == device and b["origin"] == "allocator")
+            # Requests below 512 bytes are not seen; that one was is known.
+            expected = [[a, size, requested if requested >= 512 else None, stream]
+                        for a, size, requested, stream in mark["blocks"]]
+            equal(f"{mark['name']}: blocks", len(traced), len(expected))
+            for wrong in [b for b in traced if b not in expected][:3]:
+                equal(f"{mark['name']}: a block", wrong, [b for b in expected if b[0] == wrong[0]])
+            state = next(d for d in ask("report", moment)["devices"] if d["device"] == device)["moment"]
+            equal(f"{mark['name']}: allocated", state["allocated_bytes"], mark["allocated"])
+            equal(f"{mark['name']}: reserved", state["reserved_bytes"], mark["reserved"])
+            equal(f"{mark['name']}: pending", state["pending_bytes"], mark["active"] - mark["allocated"])
+            equal(f"{mark['name']}: residual", state["residual_bytes"], 0)
+        if any(reserved for _, reserved in result["peaks"].values()):
+            devices = {d["device"]: d for d in ask("report", "allocated-peak")["devices"]}
+            for device, (allocated, reserved) in result["peaks"].items():
+                if reserved:
+                    found = devices[int(device)]
+                    equal(f"device {device}: allocated peak", found["allocated_peak"]["allocated_bytes"], allocated)
+                    equal(f"device {device}: reserved peak", found["reserved_peak"]["reserved_bytes"], reserved)
+    except (RuntimeError, KeyError, StopIteration, json.JSONDecodeError) as error:
+        failed.append(f"trace: {type(error).__name__}: {error}")
+    return failed
+
+
 def inside(options):
     sys.path.insert(0, str(HERE))
     import torch  # noqa: F401  (once, for all children)
@@ -126,9 +178,12 @@ def inside(options):
         else:
             os.environ["SIMGPU"] = options.device
         result = run_fresh(function) if function.variables else run_forked(function)
+        if options.vramtrack and "pid" in result:
+            result["failed"] += compare_trace(options.vramtrack, pathlib.Path(os.environ["VRAMTRACK_OUTPUT"]), result)
+            result["passed"] = result["passed"] and not result["failed"]
         failed += not result["passed"]
         if options.json:
-            print(json.dumps(result))
+            print(json.dumps({k: v for k, v in result.items() if k != "marks"}))
             continue
         print(f"{'ok  ' if result['passed'] else 'FAIL'} {result['scenario']} "
               f"({result.get('checks', 0)} checks, {result.get('seconds', '?')} s)", flush=True)
@@ -143,6 +198,7 @@ def main():
     parser.add_argument("names", nargs="*", help="scenarios to run (default: the quick ones)")
     parser.add_argument("--simgpu", metavar="DIR")
     parser.add_argument("--tracer", metavar="FILE")
+    parser.add_argument("--vramtrack", metavar="PROGRAM", help="compare each trace with PyTorch's counters")
     parser.add_argument("--device", default="h100-80g", help="SIMGPU of scenarios that do not choose (default: %(default)s)")
     parser.add_argument("--slow", action="store_true", help="run the slow scenarios instead of the quick ones")
     parser.add_argument("--list", action="store_true")
@@ -164,6 +220,9 @@ def main():
             return SKIPPED
         environment["LD_PRELOAD"] = ":".join(files)
         environment["VRAMTRACK_SIMULATED"] = "1"
+    if options.tracer and "VRAMTRACK_OUTPUT" not in environment:
+        folder = tempfile.TemporaryDirectory(prefix="vramtrack-torch-")
+        environment["VRAMTRACK_OUTPUT"] = folder.name
     arguments = [a for a in sys.argv[1:] if not re.match("--(simgpu|tracer)", a)]
     for option in (options.simgpu, options.tracer):
         if option in arguments:

@@ -58,6 +58,17 @@ def live_cuda_bytes():
     return tensor_bytes(o for o in gc.get_objects() if isinstance(o, torch.Tensor) and o.is_cuda)
 
 
+def live_blocks(device):
+    """(address, size, requested size, stream) of every live block, from the allocator's snapshot."""
+    import torch
+    blocks = []
+    for segment in torch.cuda.memory._snapshot()["segments"]:
+        if segment["device"] == device:
+            blocks += [(b["address"], b["size"], b["requested_size"], segment["stream"]) for b in segment["blocks"]
+                       if b["state"] == "active_allocated"]
+    return sorted(blocks)
+
+
 class Checks:
     """Collects comparisons; a scenario fails when one does not hold."""
 
@@ -65,6 +76,8 @@ class Checks:
         self.failed = []
         self.count = 0
         self.numbers = {}
+        self.marks = []  # moments that a trace of this process must know alike
+        self.mark = getattr(ctypes.CDLL(None), "vramtrack_mark", None)
 
     def equal(self, what, actual, expected):
         self.count += 1
@@ -96,6 +109,35 @@ class Checks:
         self.equal(f"{where}: allocated", sums["allocated"], stats["allocated_bytes.all.current"])
         self.equal(f"{where}: active", sums["active"], stats["active_bytes.all.current"])
         self.equal(f"{where}: reserved", sums["reserved"], stats["reserved_bytes.all.current"])
+        if self.mark is not None:
+            name = f"check {len(self.marks)}: {where}"
+            self.mark(name.encode())
+            self.marks.append({"name": name, "device": device, "blocks": live_blocks(device), **sums})
         gpu = usage(device)
         if gpu is not None:
             self.equal(f"{where}: on the GPU", gpu["device"] + gpu["vmm"], stats["reserved_bytes.all.current"])
+
+    def peaks(self):
+        """Highest allocated and reserved bytes of each device, over all resets; None without CUDA."""
+        import torch
+        if not torch.cuda.is_initialized():
+            return {}
+        found = {}
+        for device in range(torch.cuda.device_count()):
+            stats = torch.cuda.memory_stats(device)
+            found[device] = [max(stats[f"{what}_bytes.all.peak"], self.before_reset.get((device, what), 0))
+                             for what in ("allocated", "reserved")]
+        return found
+
+    def watch_resets(self):
+        """A scenario may reset the peaks; the trace does not."""
+        import torch
+        self.before_reset = {}
+        reset = torch.cuda.reset_peak_memory_stats
+
+        def remember(device=None):
+            for index, (allocated, reserved) in self.peaks().items():
+                self.before_reset.update({(index, "allocated"): allocated, (index, "reserved"): reserved})
+            reset(device)
+
+        torch.cuda.reset_peak_memory_stats = remember

@@ -1,12 +1,14 @@
 """Scenarios: small PyTorch programs with an independent witness. Each takes a witness.Checks."""
 
 
-def scenario(slow=False, device=None, variables=None):
-    """Marks a function; `device` is its SIMGPU, `variables` are set before PyTorch is loaded."""
+def scenario(slow=False, device=None, variables=None, native=True):
+    """Marks a function; `device` is its SIMGPU, `variables` are set before PyTorch is loaded, `native` says that
+    PyTorch's own allocator is used (others report no blocks)."""
     def mark(function):
         function.is_scenario = True
         function.slow = slow
         function.device = device
         function.variables = variables
+        function.native = native
         return function
     return mark

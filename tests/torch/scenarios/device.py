@@ -74,6 +74,7 @@ def streams_and_events(checks):
     size = rounded(block.nbytes)
     before = torch.cuda.memory_allocated()
     del block
+    checks.counters_agree("waiting")
     checks.equal("freed at once", torch.cuda.memory_allocated(), before - size)
     torch.cuda.synchronize()
     torch.empty(1, device="cuda")
@@ -176,7 +177,8 @@ def expandable_segments(checks):
     checks.counters_agree("empty")
 
 
-@scenario(variables={"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync", "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"})
+@scenario(native=False, variables={"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync",
+                                   "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"})
 def stream_ordered_backend(checks):
     """cudaMallocAsync takes memory from the driver's pool."""
     import torch
