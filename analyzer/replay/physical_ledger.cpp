@@ -36,6 +36,7 @@ void PhysicalLedger::apply(const Event& event, const Block& made) {
       }
       return;
     case EventKind::handle_create:
+    case EventKind::handle_retain:  // one more reference to a handle that is there
       return create_handle(event, made);
     case EventKind::handle_release:
       return release_handle(event);
