@@ -32,7 +32,7 @@ cudaError_t to_driver(const cudaKernelNodeParams& from, CUDA_KERNEL_NODE_PARAMS_
 
 cudaKernelNodeParams to_runtime(const CUDA_KERNEL_NODE_PARAMS_v2& from) {
   cudaKernelNodeParams to{};
-  to.func = from.kern != nullptr ? host_of(from.kern) : static_cast<void*>(from.func);
+  to.func = from.kern != nullptr ? host_of(from.kern) : host_of(from.func);
   to.gridDim = dim3(from.gridDimX, from.gridDimY, from.gridDimZ);
   to.blockDim = dim3(from.blockDimX, from.blockDimY, from.blockDimZ);
   to.sharedMemBytes = from.sharedMemBytes;

@@ -202,6 +202,26 @@ void* host_of(CUkernel kernel) {
   return has_host ? const_cast<void*>(found->second) : static_cast<void*>(kernel);
 }
 
+// A launch passes a kernel where a function is asked for, so that a function may turn out to be
+// one.
+void* host_of(CUfunction function) {
+  Registry& all = registry();
+  const std::lock_guard<std::mutex> lock(all.guard);
+  const auto itself = all.kernels.find(function);
+  if (itself != all.kernels.end() && itself->second != nullptr) {
+    return const_cast<void*>(itself->second);
+  }
+  for (const auto& [kernel, host] : all.kernels) {
+    CUfunction candidate = nullptr;
+    const auto handle = static_cast<CUkernel>(const_cast<void*>(kernel));
+    if (call(&DriverTable::KernelGetFunction, &candidate, handle) == cudaSuccess &&
+        candidate == function) {
+      return const_cast<void*>(host != nullptr ? host : kernel);
+    }
+  }
+  return static_cast<void*>(function);
+}
+
 void remember_kernel(CUkernel kernel) {
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.guard);

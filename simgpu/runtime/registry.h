@@ -41,6 +41,10 @@ cudaError_t find_kernel(const void* host, CUkernel* kernel);
 // The host address that stands for a kernel, or the handle itself where there is none.
 void* host_of(CUkernel kernel);
 
+// The same for a function of some context, which a driver may give in place of the kernel it came
+// from.
+void* host_of(CUfunction function);
+
 // Handles that the program got from a library may be given to cudaLaunchKernel as well.
 void remember_kernel(CUkernel kernel);
 

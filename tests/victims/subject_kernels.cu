@@ -124,6 +124,15 @@ void captured_graph() {
   size_t nodes = 0;
   SUCCEEDS(cudaGraphGetNodes(graph, nullptr, &nodes));
   say_raw("graph-nodes", "\"expected\":2,\"is\":" + std::to_string(nodes));
+  cudaGraphNode_t first = nullptr;
+  size_t roots = 1;
+  SUCCEEDS(cudaGraphGetRootNodes(graph, &first, &roots));
+  cudaKernelNodeParams launch{};
+  SUCCEEDS(cudaGraphKernelNodeGetParams(first, &launch));
+  const bool same = launch.func == (void*)fill && launch.gridDim.x == 4 && launch.blockDim.x == 128;
+  say_raw("kernel-node", "\"expected\":1,\"is\":" + std::to_string(same));
+  cudaGraphNode_t added = nullptr;
+  SUCCEEDS(cudaGraphAddKernelNode(&added, graph, &first, 1, &launch));
   cudaGraphExec_t executable = nullptr;
   SUCCEEDS(cudaGraphInstantiateWithFlags(&executable, graph, 0));
   SUCCEEDS(cudaGraphLaunch(executable, stream));

@@ -2,6 +2,7 @@
 // reach them.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include "driver_calls.h"
 #include "subjects.h"
@@ -75,6 +76,30 @@ void virtual_memory() {
   SUCCEEDS(DRIVER_CALL(cuMemUnmap, base + unit, 3 * unit));
   FREES(cuMemRelease(second), "vmm", as_pointer_of_handle(second), 3 * unit);
   SUCCEEDS(DRIVER_CALL(cuMemAddressFree, base, 16 * unit));
+}
+
+// A handle that goes out as a file descriptor and comes back is the same memory.
+void imported_handle() {
+  VICTIM_FRAME;
+  SUCCEEDS(cudaFree(nullptr));
+  const auto cuMemCreate = DRIVER_FUNCTION(cuMemCreate);
+  const auto cuMemRelease = DRIVER_FUNCTION(cuMemRelease);
+  CUmemAllocationProp property = device_property();
+  property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const size_t unit = granularity();
+  CUmemGenericAllocationHandle handle = 0;
+  CREATE(handle, 2 * unit, property);
+  int descriptor = -1;
+  SUCCEEDS(DRIVER_CALL(cuMemExportToShareableHandle, &descriptor, handle,
+                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CUmemGenericAllocationHandle imported = 0;
+  SUCCEEDS(DRIVER_CALL(cuMemImportFromShareableHandle, &imported,
+                       reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  say_raw("imported", "\"bytes\":" + std::to_string(2 * unit));
+  SUCCEEDS(close(descriptor));
+  SUCCEEDS(cuMemRelease(imported));
+  FREES(cuMemRelease(handle), "vmm", as_pointer_of_handle(handle), 2 * unit);
 }
 
 // One handle at two addresses holds its bytes once.

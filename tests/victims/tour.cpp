@@ -18,10 +18,13 @@ constexpr victims::Subject subjects[] = {
     {"async-pools", victims::async_pools},
     {"virtual-memory", victims::virtual_memory},
     {"second-mapping", victims::second_mapping},
+    {"imported-handle", victims::imported_handle},
     {"managed-memory", victims::managed_memory},
     {"pinned-memory", victims::pinned_memory},
     {"arrays", victims::arrays},
     {"graph-memory", victims::graph_memory},
+    {"graph-nodes", victims::graph_nodes},
+    {"queries", victims::queries},
     {"values", victims::values},
 #ifdef VICTIM_WITH_KERNELS
     {"kernels", victims::kernels},
