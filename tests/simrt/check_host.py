@@ -41,9 +41,11 @@ def main():
     parser.add_argument("modes", type=pathlib.Path)
     parser.add_argument("--mode")
     parser.add_argument("--preload", default="")
+    parser.add_argument("--without", default="", help="leave out modes that need this")
     options = parser.parse_args()
     modes = json.loads(options.modes.read_text())
-    chosen = [options.mode] if options.mode else sorted(modes)
+    chosen = [options.mode] if options.mode else sorted(
+        mode for mode, wanted in modes.items() if wanted.get("needs", "-") != options.without)
     bad = 0
     for mode in chosen:
         for problem in problems(options.victim, mode, modes[mode], options.preload):

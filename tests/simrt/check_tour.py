@@ -131,7 +131,7 @@ def main():
     options = parser.parse_args()
     try:
         lines = run(options.victim, options.subject, options.preload, options.simgpu)
-        several_at_once = options.subject in ("all", "several-threads", "two-devices",
+        several_at_once = options.subject in ("all", "several-threads", "kernel-threads", "two-devices",
                                               "shared-between-processes")
         compared, expectations = check(lines, options.leaves, several_at_once,
                                        options.managed_variables)

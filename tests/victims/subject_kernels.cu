@@ -3,6 +3,8 @@
 #include <cooperative_groups.h>
 
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "subjects.h"
 #include "witness.h"
@@ -75,6 +77,38 @@ void kernels() {
   say_raw("occupancy-at-least-one", "\"expected\":1,\"is\":" + std::to_string(blocks >= 1));
   FREES(cudaFree(out), "device", out, kBytes);
   SUCCEEDS(cudaStreamDestroy(stream));
+}
+
+namespace {
+
+void launch_often(int number) {
+  VICTIM_FRAME;
+  constexpr size_t kBytes = 1 << 16;
+  cudaStream_t stream = nullptr;
+  SUCCEEDS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  float* out = nullptr;
+  ALLOCATES(cudaMallocAsync((void**)&out, kBytes, stream), "pool", out, kBytes);
+  for (int i = 0; i < 50; ++i) {
+    fill<<<4, 128, 0, stream>>>(out, static_cast<float>(number), 512);
+    scale<float><<<1, 32, 0, stream>>>(out, 2.0f);
+  }
+  SUCCEEDS(cudaGetLastError());
+  FREES(cudaFreeAsync(out, stream), "pool", out, kBytes);
+  SUCCEEDS(cudaStreamSynchronize(stream));
+  SUCCEEDS(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+
+// Threads meet at the first launch, which loads the image.
+void kernel_threads() {
+  VICTIM_FRAME;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(launch_often, i);
+  for (std::thread& thread : threads) thread.join();
+  cudaMemPool_t pool = nullptr;
+  SUCCEEDS(cudaDeviceGetDefaultMemPool(&pool, 0));
+  SUCCEEDS(cudaMemPoolTrimTo(pool, 0));
 }
 
 __device__ float device_table[1000];

@@ -36,6 +36,7 @@ void shared_between_processes();
 
 // With kernels: compiled by nvcc, absent where it is.
 void kernels();
+void kernel_threads();
 void device_variables();
 void captured_graph();
 void exception_through_nvcc_code();

@@ -28,6 +28,7 @@ constexpr victims::Subject subjects[] = {
     {"values", victims::values},
 #ifdef VICTIM_WITH_KERNELS
     {"kernels", victims::kernels},
+    {"kernel-threads", victims::kernel_threads},
     {"device-variables", victims::device_variables},
     {"captured-graph", victims::captured_graph},
     {"exception", victims::exception_through_nvcc_code},

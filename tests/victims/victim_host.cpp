@@ -105,6 +105,36 @@ int run_constructor(const char*) {
   return result;
 }
 
+// A library that comes and goes takes its runtime with it, and the next one begins anew.
+int run_reload(const char*) {
+  int good = 0;
+  for (int i = 0; i < 20; ++i) {
+    void* library = dlopen((own_folder() + "/libvictim_plugin.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return 1;
+    auto run = reinterpret_cast<int (*)()>(dlsym(library, "plugin_run"));
+    good += run() == 0 ? 1 : 0;
+    dlclose(library);
+  }
+  std::printf("%d loads of 20\n", good);
+  return 0;
+}
+
+// The same with a library that registers a kernel and launches it; absent where it was built
+// without nvcc.
+int run_reload_kernels(const char*) {
+  int good = 0;
+  for (int i = 0; i < 20; ++i) {
+    void* library =
+        dlopen((own_folder() + "/libvictim_kernel_plugin.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return 1;
+    auto run = reinterpret_cast<int (*)()>(dlsym(library, "kernel_plugin_run"));
+    good += run() == 0 ? 1 : 0;
+    dlclose(library);
+  }
+  std::printf("%d loads of 20\n", good);
+  return 0;
+}
+
 int run_next(const char*) {
   void* library = dlopen((own_folder() + "/libvictim_next.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto check = library == nullptr
@@ -405,6 +435,8 @@ constexpr Mode modes[] = {
     {"deepbind", run_deepbind},
     {"global", run_global},
     {"constructor", run_constructor},
+    {"reload", run_reload},
+    {"reload-kernels", run_reload_kernels},
     {"rtld-next", run_next},
     {"four-arguments", run_four_arguments},
     {"is-cuda-there", run_is_cuda_there},
