@@ -107,11 +107,21 @@ void see_device(int16_t device) {
     define_uuid(device, uuid);
 }
 
+RelaxedCapture::RelaxedCapture() {
+  const auto exchange = driver_calls().cuThreadExchangeStreamCaptureMode;
+  exchanged_ = exchange != nullptr && exchange(&mode_) == CUDA_SUCCESS;
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (exchanged_) driver_calls().cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 void sample_memory() {
   const DriverCalls& driver = driver_calls();
   const int16_t device = current_device();
   size_t free = 0;
   size_t total = 0;
+  const RelaxedCapture relaxed;
   if (!is_known(device) || driver.cuMemGetInfo_v2 == nullptr ||
       driver.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
     return;

@@ -20,6 +20,20 @@ int16_t device_of_pointer(CUdeviceptr pointer);
 // Writes name, size and UUID when the device is seen for the first time in this file.
 void see_device(int16_t device);
 
+// While it lives, calls of this thread that could break somebody's stream capture are allowed, as
+// far as the driver can allow them: our questions must not end a capture.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool exchanged_ = false;
+};
+
 // cuMemGetInfo of the current context's device: now, or when the last measurement is old.
 void sample_memory();
 void sample_memory_if_due();

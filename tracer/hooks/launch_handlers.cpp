@@ -5,6 +5,7 @@
 
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
+#include "hooks/pending_frees.h"
 #include "hooks/real_functions.h"
 #include "record/config.h"
 #include "record/recorder.h"
@@ -79,6 +80,7 @@ void remember(const void* handle, const char* name) {
 }
 
 void launched(const Call& call, CUfunction function, CUstream stream) {
+  forget_event_records();  // none of them belongs to a free
   if (!t_allocated || !config().kernels) return;
   t_allocated = false;
   Event event{.kind = EventKind::kernel,

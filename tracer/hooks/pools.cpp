@@ -76,6 +76,7 @@ void record_reserved(const Call& call, Pool& pool, uint64_t reserved) {
 void ask(const Call& call, Pool& pool) {
   const uint64_t handle = pool.handle.load(std::memory_order_relaxed);
   const DriverCalls& driver = driver_calls();
+  const RelaxedCapture relaxed;
   cuuint64_t reserved = 0;
   if ((handle & kGraphPool) != 0) {
     if (driver.cuDeviceGetGraphMemAttribute == nullptr ||

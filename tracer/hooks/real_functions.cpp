@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 
 #include "hooks/loaded_objects.h"
+#include "record/config.h"
 
 namespace vramtrack {
 namespace {
@@ -74,7 +74,7 @@ struct Caller {
   std::atomic<Caller*> next{nullptr};
   uintptr_t begin = 0;
   uintptr_t end = 0;
-  void* real = nullptr;
+  RealFunction real{};
   uint32_t generation = 0;
 };
 
@@ -91,7 +91,7 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 // Other preloaded libraries that stand in for the runtime, behind us, come before it.
 bool is_preloaded(const LoadedObject& object) {
-  const char* list = std::getenv("LD_PRELOAD");
+  const char* list = config().preload;
   return list != nullptr && !object.path().empty() &&
          std::string_view(list).find(object.path()) != std::string_view::npos;
 }
@@ -137,15 +137,15 @@ Candidates find_candidates(std::string_view name, const void* caller) {
 struct Choice {
   uintptr_t begin = 0;
   uintptr_t end = 0;
-  void* real = nullptr;
+  RealFunction real{};
 };
 
 Choice choose(std::string_view name, const void* caller) {
   const Candidates candidates = find_candidates(name, caller);
   Choice choice;
   const auto take_first = [&](auto accept) {
-    for (size_t i = 0; i < candidates.count && choice.real == nullptr; ++i)
-      if (accept(candidates.all[i])) choice.real = candidates.all[i].real;
+    for (size_t i = 0; i < candidates.count && choice.real.address == nullptr; ++i)
+      if (accept(candidates.all[i])) choice.real.address = candidates.all[i].real;
   };
   using One = Candidates::One;
   take_first([](const One& c) { return c.interposer; });
@@ -154,6 +154,7 @@ Choice choose(std::string_view name, const void* caller) {
     if (!object.contains(caller)) return true;
     choice.begin = object.begin();
     choice.end = object.end();
+    choice.real.from_allocator = starts_with(object.name(), "libc10_cuda.so");
     take_first([&object](const One& c) { return object.needs(c.soname); });
     return false;
   });
@@ -163,7 +164,7 @@ Choice choose(std::string_view name, const void* caller) {
 }
 
 void remember(Hook hook, const Choice& choice, uint32_t generation) {
-  if (choice.real == nullptr || choice.end == 0) return;
+  if (choice.real.address == nullptr || choice.end == 0) return;
   const size_t index = g_caller_count.fetch_add(1, std::memory_order_relaxed);
   if (index >= kMaxCallers) {  // looked up each time from now on
     g_caller_count.store(kMaxCallers, std::memory_order_relaxed);
@@ -205,7 +206,7 @@ void* wrapper_for(void* real) {
   return found != end && found->real == real ? found->wrapper : real;
 }
 
-void* real_for_caller(Hook hook, const void* caller) {
+RealFunction real_with_caller(Hook hook, const void* caller) {
   const auto address = reinterpret_cast<uintptr_t>(caller);
   const uint32_t generation = g_generation.load(std::memory_order_acquire);
   for (const Caller* c = g_callers_of[static_cast<size_t>(hook)].load(std::memory_order_acquire);

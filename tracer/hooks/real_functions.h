@@ -30,7 +30,14 @@ bool driver_is_simulated();
 void* wrapper_for(void* real);
 
 // What `caller` (a return address) means by this name; nullptr where nobody exports it.
-void* real_for_caller(Hook hook, const void* caller);
+struct RealFunction {
+  void* address = nullptr;
+  bool from_allocator = false;  // the caller is PyTorch's caching allocator (libc10_cuda.so)
+};
+RealFunction real_with_caller(Hook hook, const void* caller);
+inline void* real_for_caller(Hook hook, const void* caller) {
+  return real_with_caller(hook, caller).address;
+}
 
 // Whether anybody but us exports the name.
 bool somebody_exports(Hook hook);

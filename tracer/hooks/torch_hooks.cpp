@@ -149,28 +149,6 @@ uint64_t note_request(Real real, uint64_t size) {
   return real(size);
 }
 
-bool caller_is_allocator(const void* caller) {
-  // libc10_cuda.so is mapped for good once it is there.
-  static constinit std::atomic<uintptr_t> begin{0};
-  static constinit std::atomic<uintptr_t> end{0};
-  const auto address = reinterpret_cast<uintptr_t>(caller);
-  if (end.load(std::memory_order_acquire) == 0) {
-    uintptr_t from = 0;
-    uintptr_t to = 1;  // none: no caller lies in it
-    for_each_loaded_object([&](const LoadedObject& object) {
-      if (slice(object.name(), 0, 14) != std::string_view("libc10_cuda.so")) return true;
-      from = object.begin();
-      to = object.end();
-      return false;
-    });
-    if (to == 1) return false;
-    begin.store(from, std::memory_order_relaxed);
-    end.store(to, std::memory_order_release);
-  }
-  return address >= begin.load(std::memory_order_relaxed) &&
-         address < end.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 }  // namespace vramtrack
 
@@ -254,55 +232,4 @@ _ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_division
   const auto real =
       REAL(_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm);
   return real != nullptr ? vramtrack::note_request(real, size) : 0;
-}
-
-// ---- the runtime's events, as the allocator uses them
-
-EXPORTED cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const auto real = REAL(cudaEventRecord);
-  if (real == nullptr) return cudaErrorInsufficientDriver;
-  const cudaError_t result = real(event, stream);
-  if (result == cudaSuccess && vramtrack::caller_is_allocator(CALLER))
-    vramtrack::note_event_record(event);
-  return result;
-}
-
-EXPORTED cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
-                                              unsigned flags) {
-  const auto real = REAL(cudaEventRecordWithFlags);
-  if (real == nullptr) return cudaErrorInsufficientDriver;
-  const cudaError_t result = real(event, stream, flags);
-  if (result == cudaSuccess && vramtrack::caller_is_allocator(CALLER))
-    vramtrack::note_event_record(event);
-  return result;
-}
-
-EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const auto real = REAL(cudaEventQuery);
-  if (real == nullptr) return cudaErrorInsufficientDriver;
-  const cudaError_t result = real(event);
-  const vramtrack::Guard guard;
-  vramtrack::forget_event_records();
-  if (result == cudaSuccess) vramtrack::end_pending_event(event);
-  return result;
-}
-
-EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const auto real = REAL(cudaEventSynchronize);
-  if (real == nullptr) return cudaErrorInsufficientDriver;
-  const cudaError_t result = real(event);
-  const vramtrack::Guard guard;
-  vramtrack::forget_event_records();
-  if (result == cudaSuccess) vramtrack::end_pending_event(event);
-  return result;
-}
-
-EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  const auto real = REAL(cudaEventDestroy);
-  if (real == nullptr) return cudaErrorInsufficientDriver;
-  const cudaError_t result = real(event);
-  const vramtrack::Guard guard;
-  vramtrack::forget_event_records();
-  if (result == cudaSuccess) vramtrack::end_pending_event(event);
-  return result;
 }

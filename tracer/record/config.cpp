@@ -45,6 +45,7 @@ void read_config() {
   }
   if (const char* seconds = variable("VRAMTRACK_SAMPLE_SECONDS"))
     c.sample_seconds = static_cast<uint32_t>(std::strtoul(seconds, nullptr, 10));
+  c.preload = variable("LD_PRELOAD");
   c.output = variable("VRAMTRACK_OUTPUT");
   c.job_list = variable("VRAMTRACK_JOB");
 }

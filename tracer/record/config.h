@@ -19,6 +19,7 @@ struct Config {
   bool write_mode = false;         // VRAMTRACK_WRITE_MODE: as on a network file system
   uint32_t sample_seconds = 10;    // VRAMTRACK_SAMPLE_SECONDS: cuMemGetInfo at most this often
   const char* output = nullptr;    // VRAMTRACK_OUTPUT: folder or file
+  const char* preload = nullptr;   // LD_PRELOAD, as the loader saw it
   const char* job_list = nullptr;  // VRAMTRACK_JOB: where `run` learns which files were written
 };
 
