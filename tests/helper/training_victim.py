@@ -63,6 +63,12 @@ try:
 except ImportError:
     pass
 
+def outside(model):  # `model` is its first local variable, and it is no method of it
+    allocations(1)
+    outside_names.append(attributed_module().decode())
+
+
+outside_names = []
 model = Model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 before = threading.active_count()
@@ -71,6 +77,7 @@ for step in range(4):
     model(torch.randn(16, 64)).sum().backward()
     allocations(70)
     optimizer.step()
+    outside(model)
 
 expected = {}
 
@@ -97,5 +104,5 @@ del model, optimizer, parameter, name, buffer, tensor
 gc.collect()
 print(json.dumps({"expected": expected, "kept": watch() is not None,
                   "threads": threading.active_count() - before, "garbage": len(gc.garbage),
-                  "attributed": attributed}))
+                  "attributed": attributed, "outside": outside_names}))
 keep = []  # the storages are free now; at_exit finds nothing new to say about them

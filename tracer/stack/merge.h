@@ -12,7 +12,7 @@
 namespace vramtrack {
 
 struct MergedFrame {
-  uint64_t value;   // native: return address, 0 where deeper frames were cut; Python: code object
+  uint64_t value;  // native: return address, 0 where deeper frames were cut; Python: id of the code
   uint32_t offset;  // Python: byte offset of the instruction
   bool python;
 };

@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kMaxLineTable = 32 * 1024;
 constexpr size_t kMaxText = 1024;
 
-constinit InternTable<uint32_t> g_codes;  // address -> id, 0: unknown or freed
+constinit InternTable<uint32_t> g_codes;  // address -> id and kMethod, 0: unknown or freed
+constexpr uint32_t kMethod = 1U << 31;
 std::atomic<uint32_t> g_next_code{1};
 void (*g_code_dealloc)(void*) = nullptr;
 
@@ -88,6 +89,21 @@ uint32_t intern_text(const PythonLayout& layout, uintptr_t text) {
   return intern_string(std::string_view(utf8, bytes));
 }
 
+// "Class.method", not "function" or "function.<locals>.inner". Before 3.11 only the last part is
+// known, and only `forward` says enough.
+bool is_method(const PythonLayout& layout, uintptr_t code) {
+  const auto text = read<uintptr_t>(code, layout.code_name);
+  if (text == 0 || (read<uint32_t>(text, kTextState) >> 6 & 1) == 0) return false;
+  const std::string_view name(reinterpret_cast<const char*>(text + layout.ascii_header),
+                              static_cast<size_t>(read<int64_t>(text, kTextLength)));
+  if (layout.minor <= 10) return name == "forward";
+  constexpr std::string_view kLocals = "<locals>";
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  return dot < kLocals.size() ||
+         std::memcmp(name.data() + dot - kLocals.size(), kLocals.data(), kLocals.size()) != 0;
+}
+
 bool write_code(const PythonLayout& layout, uintptr_t code, uint32_t id) {
   const auto table = read<uintptr_t>(code, layout.code_line_table);
   size_t table_bytes = 0;
@@ -127,18 +143,24 @@ void watch_code_objects(const Python& python) {
   slot->store(code_dealloc, std::memory_order_release);
 }
 
-uint32_t code_id(const Python& python, uintptr_t code) {
+CodeId code_id(const Python& python, uintptr_t code) {
   bool inserted = false;
-  InternTable<uint32_t>::Slot* slot = g_codes.find_or_insert(code, inserted);
-  if (slot == nullptr) return 0;
-  uint32_t id = slot->value.load(std::memory_order_acquire);
-  if (id != 0) return id;
-  // Several threads may run the same new code: one id wins, and only its owner writes it.
-  const uint32_t fresh = g_next_code.fetch_add(1, std::memory_order_relaxed);
-  if (!slot->value.compare_exchange_strong(id, fresh)) return id;
-  if (write_code(python.layout, code, fresh)) return fresh;
-  slot->value.store(0, std::memory_order_release);
-  return 0;
+  auto* slot = g_codes.find_or_insert(code, inserted);
+  if (slot == nullptr) return {};
+  uint32_t word = slot->value.load(std::memory_order_acquire);
+  if (word == 0) {
+    const uint32_t id = g_next_code.fetch_add(1, std::memory_order_relaxed) & ~kMethod;
+    const uint32_t fresh = id | (is_method(python.layout, code) ? kMethod : 0);
+    // Several threads may run the same new code: one id wins, and only its owner writes it.
+    if (slot->value.compare_exchange_strong(word, fresh)) {
+      word = fresh;
+      if (!write_code(python.layout, code, id)) {
+        slot->value.store(0, std::memory_order_release);
+        return {};
+      }
+    }
+  }
+  return {word & ~kMethod, (word & kMethod) != 0};
 }
 
 void code_objects_after_fork_child() {

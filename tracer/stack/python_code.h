@@ -14,9 +14,14 @@ struct Python;
 
 void watch_code_objects(const Python& python);
 
-// The id of a code object that the calling thread is running; its definition is written first where
-// it is new. 0 where the table is full.
-uint32_t code_id(const Python& python, uintptr_t code);
+struct CodeId {
+  uint32_t id;     // 0 where the table is full
+  bool is_method;  // its first local variable is `self`, as far as its name tells
+};
+
+// Of a code object that the calling thread is running; its definition is written first where it is
+// new.
+CodeId code_id(const Python& python, uintptr_t code);
 
 void code_objects_after_fork_child();
 

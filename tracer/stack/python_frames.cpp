@@ -37,12 +37,14 @@ unsigned python_minor() {
 
 class Output {
  public:
-  Output(PythonEntry* entries, size_t max) : entries_(entries), max_(max) {}
+  Output(const Python& python, PythonEntry* entries, size_t max)
+      : python_(python), entries_(entries), max_(max) {}
 
   // `first_local` is only compared, never followed: it may be stale, or no object at all.
   bool frame(uintptr_t code, int64_t offset, uintptr_t first_local) {
-    if (walk_.module == 0) walk_.module = module_name(first_local);
-    return add({code, offset < 0 ? 0 : static_cast<int32_t>(offset), false});
+    const CodeId known = code_id(python_, code);
+    if (known.is_method && walk_.module == 0) walk_.module = module_name(first_local);
+    return add({known.id, offset < 0 ? 0 : static_cast<int32_t>(offset), false});
   }
   bool boundary(uintptr_t address) { return add({address, 0, true}); }
   [[nodiscard]] const PythonWalk& walk() const { return walk_; }
@@ -57,6 +59,7 @@ class Output {
     return true;
   }
 
+  const Python& python_;
   PythonEntry* entries_;
   size_t max_;
   PythonWalk walk_;
@@ -138,7 +141,7 @@ const Python* python() {
 }
 
 PythonWalk walk_python(const Python& python, PythonEntry* entries, size_t max) {
-  Output out(entries, max);
+  Output out(python, entries, max);
   const auto thread = reinterpret_cast<uintptr_t>(python.thread_state());
   if (thread != 0) {
     if (python.layout.minor <= 10)

@@ -15,9 +15,9 @@ namespace vramtrack {
 
 // A frame, or the end of the frames that one native call of the interpreter loop runs.
 struct PythonEntry {
-  uintptr_t value;  // frame: its code object; boundary: an address in the loop's native frame, 0
-                    // where the version has none
-  int32_t offset;   // frame: byte offset of the instruction that runs
+  uintptr_t value;  // frame: the id of its code object; boundary: an address in the loop's native
+                    // frame, 0 where the version has none
+  int32_t offset;  // frame: byte offset of the instruction that runs
   bool boundary;
 };
 

@@ -164,8 +164,6 @@ uint32_t capture_stack() {
     cut = cut || walk.cut;
     t_module = walk.module;
     loop = {interpreter->loop_begin, interpreter->loop_end};
-    for (size_t i = 0; i < entry_count; ++i)
-      if (!entries[i].boundary) entries[i].value = code_id(*interpreter, entries[i].value);
   }
   const size_t own = skip_own(native, native_count);
   bool merge_cut = false;
