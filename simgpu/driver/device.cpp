@@ -162,3 +162,22 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format, unsig
   *width = 268435456;
   return CUDA_SUCCESS;
 }
+
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int* capabilities,
+                                           const CUatomicOperation* operations, unsigned int count,
+                                           CUdevice ordinal) {
+  Device* device;
+  SIMGPU_TRY(find_device(ordinal, device));
+  if (capabilities == nullptr || operations == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::fill_n(capabilities, count, 0U);  // as on a card behind PCI Express without native atomics
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities,
+                                          const CUatomicOperation* operations, unsigned int count,
+                                          CUdevice source, CUdevice destination) {
+  Device* device;
+  SIMGPU_TRY(find_device(destination, device));
+  if (source == destination) return CUDA_ERROR_INVALID_DEVICE;
+  return cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, source);
+}

@@ -1,6 +1,7 @@
 // Executable graphs. A launch does, in topological order, what copies, sets, memory nodes, events
 // and host functions do; kernels do nothing.
 #include "graph.h"
+#include "kernels/effects.h"
 #include "tables.h"
 
 namespace simgpu {
@@ -29,13 +30,21 @@ CUresult instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   return CUDA_SUCCESS;
 }
 
+// Parameters are known where the kernel's image says how large they are.
+void run_kernel(const GraphNode* node) {
+  driver().contents.launched();
+  const Function* function = driver().tables->functions.find(node->kernel.func);
+  if (function != nullptr && node->kernel.kernelParams != nullptr)
+    apply_launch_effects(function->name.c_str(), node->kernel.kernelParams);
+}
+
 CUresult run(const std::shared_ptr<GraphMemory>& memory, const std::vector<GraphNode*>& order,
              Stream* stream) {
   for (const GraphNode* node : order) {
     if (!node->enabled) continue;
     switch (node->type) {
       case CU_GRAPH_NODE_TYPE_KERNEL:
-        driver().contents.launched();
+        run_kernel(node);
         break;
       case CU_GRAPH_NODE_TYPE_MEMCPY:
         SIMGPU_TRY(copy_box(node->copy));
