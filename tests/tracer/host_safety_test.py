@@ -137,6 +137,41 @@ class Test:
             self.compare("a program with libasan, by run", [], alone, traced)
             self.programs += 1
 
+    def go_program(self):
+        """Go's runtime comes without libc, and makes threads of its own way."""
+        if shutil.which("go") is None:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "hello.go").write_text("package main\nimport \"fmt\"\nfunc main() { c := make(chan int); "
+                                                        "go func() { c <- 42 }(); fmt.Println(<-c) }\n")
+            built = subprocess.run(["go", "build", "-o", "hello", "hello.go"], cwd=folder, capture_output=True,
+                                   env=dict(os.environ, HOME=folder, GOFLAGS="-mod=mod", GO111MODULE="off"))
+            if built.returncode:
+                return print("skipped: go does not build a program here")
+            self.compare("a Go program", [], self.run(["./hello"], folder),
+                         self.run(["./hello"], folder, self.options.tracer))
+            self.programs += 1
+
+    def real_runtime(self):
+        """NVIDIA's own runtime, static and shared, on a machine where it finds no driver that it accepts."""
+        if not self.options.nvcc:
+            return print("skipped: no nvcc for programs with NVIDIA's runtime")
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "hello.cu").write_text(
+                "#include <cstdio>\n__global__ void nothing() {}\nint main() { void* p = nullptr; int n = -1;\n"
+                "int a = cudaGetDeviceCount(&n), b = cudaMalloc(&p, 1024); nothing<<<1, 1>>>();\n"
+                "int c = cudaGetLastError(); std::printf(\"%d %d %d %d\\n\", a, n, b, c); return 0; }\n")
+            for kind in ("static", "shared"):
+                subprocess.run([self.options.nvcc, "-cudart", kind, "-o", f"{folder}/{kind}", f"{folder}/hello.cu"],
+                               check=True, capture_output=True, timeout=120)
+                library = str(pathlib.Path(self.options.nvcc).resolve().parent.parent / "lib64")
+                paths = [library] + ([f"{self.options.simgpu}:{library}"] if self.options.simgpu else [])
+                for path in paths if kind == "static" else [library]:
+                    alone = self.run([f"{folder}/{kind}"], folder, LD_LIBRARY_PATH=path)
+                    traced = self.run([f"{folder}/{kind}"], folder, self.options.tracer, LD_LIBRARY_PATH=path)
+                    self.compare(f"NVIDIA's runtime, {kind}, {path}", [], alone, traced)
+                    self.programs += 1
+
     def other_preloads(self):
         found = [path for name in ("libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4")
                  for path in pathlib.Path("/usr/lib/x86_64-linux-gnu").glob(name)]
@@ -166,6 +201,8 @@ def main():
     parser.add_argument("--host", help="victim_host")
     parser.add_argument("--modes", help="host_modes.json")
     parser.add_argument("--vramtrack")
+    parser.add_argument("--nvcc")
+    parser.add_argument("--simgpu", help="folder of the stand-in libraries")
     parser.add_argument("--source", required=True)
     options = parser.parse_args()
     test = Test(options)
@@ -174,6 +211,8 @@ def main():
     test.other_preloads()
     test.static_program()
     test.sanitized_program()
+    test.go_program()
+    test.real_runtime()
     if options.host:
         test.host_modes()
         test.unusable_output()
