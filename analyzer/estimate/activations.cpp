@@ -97,10 +97,15 @@ void add_rms_norm(const Workload& w, const Dimensions& x, const char* what, Byte
 }
 
 void add_eager_llama(const ModelShape& m, const Workload& w, const Dimensions& x, Layer& layer) {
-  const bool repeats = m.kv_heads < m.heads;
+  // Repeating the single head of a single sequence is a view, not a copy.
+  const bool repeats = m.kv_heads < m.heads && (m.kv_heads > 1 || w.batch > 1);
   layer.add("activations", "cTad", "queries", x.c * x.T * x.q);
-  layer.add("activations/kv", "2cTad", "keys and values, repeated for all heads",
-            2 * x.c * x.T * x.q);
+  if (repeats) {
+    layer.add("activations/kv", "2cTad", "keys and values, repeated for all heads",
+              2 * x.c * x.T * x.q);
+  } else {
+    layer.add("activations/kv", "2cTgd", "keys and values", 2 * x.c * x.T * x.kv);
+  }
   if (repeats && w.cache_in_training) {
     layer.add("activations/kv", "(r+c)Tgd", "keys and values in the cache that the output carries",
               (x.r + x.c) * x.T * x.kv);
@@ -202,7 +207,13 @@ void add_ends(const ModelShape& m, const Workload& w, const Dimensions& x,
   const auto add = [&](const char* symbol, const char* what, Bytes bytes) {
     if (bytes > 0) ends.push_back({"activations", symbol, what, "", bytes, kSaved});
   };
+  // A frozen embedding does not keep its ids, the loss keeps the labels.
+  add(lora(w) ? "8T" : "16T", "token ids and labels", (lora(w) ? 8 : 16) * x.T);
+  if (w.recompute == Recompute::full && w.attention == AttentionKind::eager) {
+    add("cbs^2", "attention mask, which the layers need again", x.c * x.b * x.s * x.s);
+  }
   if (m.family == Family::gpt2) {
+    add("8s", "positions", 8 * x.s);
     if (m.embedding_dropout > 0) add("Th", "dropout mask of the embedding", x.T * x.h);
     add("rTh", "input of the last norm", x.r * x.T * x.h);
     add("8T", "its means and inverse deviations", 8 * x.T);
@@ -214,6 +225,18 @@ void add_ends(const ModelShape& m, const Workload& w, const Dimensions& x,
         2 * x.r * x.s * static_cast<Bytes>(m.head_dim));
   }
   if (!lora(w)) add("cTh", "input of the output layer", x.c * x.T * x.h);
+}
+
+// Before the first adapter nothing needs a gradient: the first layer keeps less than the others.
+void add_frozen_beginning(const ModelShape& m, const Workload& w, const Dimensions& x,
+                          Activations& result) {
+  if (!lora(w) || w.recompute == Recompute::full || m.family != Family::llama) return;
+  Bytes less = 4 * x.T * x.h + 4 * x.T;
+  if (w.attention == AttentionKind::eager && !is_target(w, "k")) less += x.c * x.T * x.q;
+  result.ends.push_back(
+      {"activations", "-(4Th + 4T)",
+       "not kept by the first layer: nothing before the first adapter needs a gradient", "", -less,
+       kSaved});
 }
 
 // log_softmax keeps its result; its backward needs the incoming gradient and makes another.
@@ -260,6 +283,7 @@ Activations training_activations(const ModelShape& m, const Workload& w) {
                       static_cast<Bytes>(m.layers) * x.r * x.T * x.h, kSaved}};
   }
   add_ends(m, w, x, result.ends);
+  add_frozen_beginning(m, w, x, result);
   add_loss(w, x, result);
   return result;
 }
