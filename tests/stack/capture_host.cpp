@@ -1,4 +1,4 @@
-// capture_host <capture library> constructor <victim> | threads <definitions file>
+// capture_host <capture library> constructor <victim> | threads <definitions file> | exceptions -
 // Takes stacks where that is hard. The capture library is loaded, not linked: its own frames are
 // left out of stacks, and ours are to be in them.
 #include <dlfcn.h>
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,38 @@ int in_constructor(const char* victim) {
   const auto* id = static_cast<uint32_t*>(dlsym(library, "id_from_constructor"));
   std::printf("id %u\n", *id);
   return *id != 0 ? 0 : 1;
+}
+
+struct Captures {
+  ~Captures() { g_capture(); }
+};
+
+__attribute__((noinline)) void throw_through(int depth) {
+  const Captures while_unwinding;
+  if (depth == 0) throw std::runtime_error("expected");
+  throw_through(depth - 1);
+}
+
+// libunwind is in the process and has unwinding functions of its own: exceptions stay with the
+// compiler's.
+int with_exceptions() {
+  for (const char* name : {"_Unwind_RaiseException", "_Unwind_Resume", "backtrace"}) {
+    Dl_info info{};
+    void* function = dlsym(RTLD_DEFAULT, name);
+    if (function == nullptr || dladdr(function, &info) == 0) return 1;
+    std::printf("%s %s\n", name, info.dli_fname);
+    if (std::strstr(info.dli_fname, "libunwind") != nullptr) return 1;
+  }
+  int caught = 0;
+  for (int i = 0; i < 100; ++i) {
+    try {
+      throw_through(i % 10);
+    } catch (const std::runtime_error& error) {
+      if (std::strcmp(error.what(), "expected") == 0 && at_depth(3) != 0) ++caught;
+    }
+  }
+  std::printf("caught %d\n", caught);
+  return caught == 100 ? 0 : 1;
 }
 
 // Many threads that take the same 64 stacks at once: each stack has one id, but for the rare pair
@@ -64,5 +97,6 @@ int main(int argc, char** argv) {
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
   g_capture = reinterpret_cast<uint32_t (*)()>(dlsym(library, "capture"));
   if (std::strcmp(argv[2], "constructor") == 0) return in_constructor(argv[3]);
+  if (std::strcmp(argv[2], "exceptions") == 0) return with_exceptions();
   return on_threads(argv[3], reinterpret_cast<int (*)(const char*)>(dlsym(library, "save")));
 }
