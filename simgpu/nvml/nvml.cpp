@@ -345,8 +345,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, unsigned* info) {
   simgpu_description description;
   if (nvmlReturn_t result = describe(device, description); result != NVML_SUCCESS) return result;
-  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (description.major < 9) return NVML_ERROR_NOT_SUPPORTED;
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   unsigned size = *info & 0xffffffU;
   if (size < 32 || size > 4096) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   std::memset(info + 1, 0, size - sizeof *info);
