@@ -25,8 +25,9 @@ LIBRARIES = {
     "cublaslt": (r"cublasLt\w+", ("cublasLt.h",)),
     "cudnn": (r"cudnn[A-Z]\w+", ("cudnn*.h",)),
     "nccl": (r"p?nccl[A-Z]\w+", ("nccl.h",)),
+    "cupti": (r"cupti[A-Z]\w+", ("cupti*.h",)),
 }
-REPLACED = re.compile(r"lib(cublas|cublasLt|cudart|cudnn\w*|nccl)\.so")
+REPLACED = re.compile(r"lib(cublas|cublasLt|cudart|cudnn\w*|nccl|cupti)\.so")
 BLAS = r"[SDCZH]|[CZ]s|[CZ]d|Cs|Zd"
 REDUCES = re.compile(
     r"cublas(?:[SD](?:dot|nrm2|asum)|[CZ]dot[cu]|(?:Sc|Dz)(?:nrm2|asum)|I[sdcz]am(?:ax|in)|[SDCZ]rotm?g"
@@ -51,7 +52,7 @@ def public_names(site, pattern, headers):
 
 
 def exported_names(site, folder):
-    stem = {"cublas": "libcublas.so*", "cublaslt": "libcublasLt.so*", "cudnn": "libcudnn.so*", "nccl": "libnccl.so*"}
+    stem = {"cublas": "libcublas.so*", "cublaslt": "libcublasLt.so*", "cudnn": "libcudnn.so*", "nccl": "libnccl.so*", "cupti": "libcupti.so*"}
     names = set()
     for path in site.glob(f"nvidia/**/lib/{stem[folder]}"):
         names.update(dynamic_symbols(path, "--defined-only"))

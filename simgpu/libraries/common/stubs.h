@@ -16,7 +16,3 @@
     simgpu::say_not_simulated(#name, &said); \
     return SIMGPU_NOT_SUPPORTED;             \
   }
-#define COMPUTES(name)  \
-  SIMGPU_DEFINE(name) { \
-    return 0;           \
-  }

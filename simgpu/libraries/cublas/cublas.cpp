@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/data_type.h"
+#include "common/driver.h"
 #include "common/entry.h"
 
 namespace {
@@ -24,6 +26,13 @@ int get_field(const CublasHandle* handle, int CublasHandle::*field, int* value) 
   if (!value) return simgpu::kCublasInvalidValue;
   *value = handle->*field;
   return simgpu::kCublasSuccess;
+}
+
+void forget_matrix(void* matrix, int type, int rows, int columns, int leading) {
+  if (!matrix || rows < 1 || columns < 1 || leading < rows) return;
+  const auto elements = static_cast<std::size_t>(leading) * static_cast<std::size_t>(columns - 1) +
+                        static_cast<std::size_t>(rows);
+  simgpu::forget(matrix, elements * simgpu::data_type_bytes(type));
 }
 
 }  // namespace
@@ -116,4 +125,29 @@ TEXT_ENTRY(cublasGetStatusName)(int status) {
 
 TEXT_ENTRY(cublasGetStatusString)(int status) {
   return status == simgpu::kCublasNotSupported ? "not simulated" : cublasGetStatusName(status);
+}
+
+ENTRY(cublasGemmEx)
+(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void*, int, int,
+ const void*, int, int, const void*, void* result, int type, int leading) {
+  if (!handle) return simgpu::kCublasNotInitialized;
+  static simgpu::LibraryKernel kernel("cublasGemmEx");
+  kernel.launch(handle->stream);
+  forget_matrix(result, type, rows, columns, leading);
+  return simgpu::kCublasSuccess;
+}
+
+ENTRY(cublasGemmStridedBatchedEx)
+(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void*, int, int,
+ long long, const void*, int, int, long long, const void*, void* result, int type, int leading,
+ long long stride, int count) {
+  if (!handle) return simgpu::kCublasNotInitialized;
+  static simgpu::LibraryKernel kernel("cublasGemmStridedBatchedEx");
+  kernel.launch(handle->stream);
+  for (int i = 0; i < count; ++i) {
+    const auto offset = static_cast<std::size_t>(stride) * static_cast<std::size_t>(i) *
+                        simgpu::data_type_bytes(type);
+    forget_matrix(static_cast<char*>(result) + offset, type, rows, columns, leading);
+  }
+  return simgpu::kCublasSuccess;
 }

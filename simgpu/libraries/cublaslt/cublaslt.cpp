@@ -4,6 +4,8 @@
 #include <new>
 
 #include "common/attributes.h"
+#include "common/data_type.h"
+#include "common/driver.h"
 #include "common/entry.h"
 #include "cublas/handle.h"
 
@@ -54,6 +56,20 @@ int get(const Attributes* attributes, int attribute, void* value, std::size_t si
   return attributes && attributes->get(attribute, value, size, written)
              ? simgpu::kCublasSuccess
              : simgpu::kCublasInvalidValue;
+}
+
+// At most as many bytes as the matrix has: elements of the types up to 4 bits count as one byte.
+std::size_t matrix_bytes(const Attributes& layout) {
+  std::int32_t type = 0;
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t leading = 0;
+  layout.get(kLayoutType, &type, sizeof type, nullptr);
+  layout.get(kLayoutRows, &rows, sizeof rows, nullptr);
+  layout.get(kLayoutColumns, &columns, sizeof columns, nullptr);
+  layout.get(kLayoutLeadingDimension, &leading, sizeof leading, nullptr);
+  if (rows == 0 || columns == 0 || leading < 1) return 0;
+  const std::uint64_t elements = static_cast<std::uint64_t>(leading) * (columns - 1) + rows;
+  return elements * simgpu::data_type_bytes(type);
 }
 
 }  // namespace
@@ -170,6 +186,12 @@ ENTRY(cublasLtMatmulAlgoCheck)
   return simgpu::kCublasSuccess;
 }
 
-ENTRY(cublasLtMatmul)() {
+ENTRY(cublasLtMatmul)
+(void*, Attributes*, const void*, const void*, Attributes*, const void*, Attributes*, const void*,
+ const void*, Attributes*, void* result, Attributes* layout, const void*, void*, std::size_t,
+ void* stream) {
+  static simgpu::LibraryKernel kernel("cublasLtMatmul");
+  kernel.launch(stream);
+  if (result && layout) simgpu::forget(result, matrix_bytes(*layout));
   return simgpu::kCublasSuccess;
 }

@@ -4,16 +4,16 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/driver.h"
 #include "common/entry.h"
 #include "cudnn/descriptor.h"
+#include "cudnn/handle.h"
 
 namespace {
 
 using simgpu::CudnnDescriptor;
 
-struct Handle {
-  void* stream;
-};
+using Handle = simgpu::CudnnHandle;
 
 constexpr int kVersion = 92600;  // PyTorch refuses a cuDNN older than the one it was compiled for
 
@@ -107,5 +107,8 @@ ENTRY(cudnnBackendGetAttribute)
 }
 
 ENTRY(cudnnBackendExecute)(Handle* handle, CudnnDescriptor* plan, CudnnDescriptor* pack) {
-  return handle && plan && pack ? simgpu::kCudnnSuccess : simgpu::kCudnnBadParamNullPointer;
+  if (!handle || !plan || !pack) return simgpu::kCudnnBadParamNullPointer;
+  static simgpu::LibraryKernel kernel("cudnnBackendExecute");
+  kernel.launch(handle->stream);
+  return simgpu::kCudnnSuccess;
 }

@@ -1,0 +1,46 @@
+// What the stand-in libraries use of the stand-in driver. All of it is looked up in the global
+// scope when a library is loaded (weak references): the driver is preloaded before them, and a
+// preloaded tracer is found before the driver, so that it sees their launches as it sees those of
+// the real libraries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+__attribute__((weak)) int cuLibraryLoadData(void** library, const void* image, void*, void*,
+                                            unsigned, void*, void*, unsigned);
+__attribute__((weak)) int cuLibraryGetKernel(void** kernel, void* library, const char* name);
+__attribute__((weak)) int cuLaunchKernel(void* kernel, unsigned, unsigned, unsigned, unsigned,
+                                         unsigned, unsigned, unsigned, void* stream,
+                                         void** parameters, void** extra);
+__attribute__((weak)) int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from,
+                                               std::size_t size, void* stream);
+__attribute__((weak)) void simgpu_forget(std::uint64_t address, std::size_t size);
+__attribute__((weak)) void simgpu_assume(const char* operation, std::uint64_t count);
+}
+
+namespace simgpu {
+
+// A kernel that stands for those that a library would launch; it computes nothing, but shows up in
+// traces, profiles and captured graphs under a name that says what it is. One per call site, which
+// must be static.
+class LibraryKernel {
+ public:
+  explicit constexpr LibraryKernel(const char* name) : name_(name) {}
+
+  // Nothing happens where the driver is a real one.
+  void launch(void* stream);
+
+ private:
+  void* find();
+
+  const char* name_;
+  void* kernel_ = nullptr;
+};
+
+inline void forget(const void* address, std::size_t size) {
+  if (simgpu_forget) simgpu_forget(reinterpret_cast<std::uint64_t>(address), size);
+}
+
+}  // namespace simgpu
