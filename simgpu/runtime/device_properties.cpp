@@ -10,12 +10,7 @@ static_assert(CUDART_VERSION < 13000 || sizeof(cudaDeviceProp) == 1008);
 
 namespace {
 
-struct IntProperty {
-  size_t offset;
-  CUdevice_attribute attribute;
-};
-
-struct SizeProperty {
+struct Property {
   size_t offset;
   CUdevice_attribute attribute;
 };
@@ -23,7 +18,7 @@ struct SizeProperty {
 #define FIELD(field, attribute) \
   { offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute }
 
-const IntProperty int_properties[] = {
+const Property int_properties[] = {
     FIELD(regsPerBlock, MAX_REGISTERS_PER_BLOCK),
     FIELD(warpSize, WARP_SIZE),
     FIELD(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK),
@@ -138,7 +133,7 @@ const IntProperty int_properties[] = {
 #endif
 };
 
-const SizeProperty size_properties[] = {
+const Property size_properties[] = {
     FIELD(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
     FIELD(memPitch, MAX_PITCH),
     FIELD(totalConstMem, TOTAL_CONSTANT_MEMORY),

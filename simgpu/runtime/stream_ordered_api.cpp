@@ -1,6 +1,8 @@
 // What works on a stream, other than copies and launches: waiting, callbacks, attributes, capture,
 // pools. Compiled twice: the second time the header renames all of it to _ptsz, and stream 0 is the
 // calling thread's.
+#include <memory>
+
 #include "runtime/call.h"
 
 using namespace simgpu;
@@ -71,10 +73,10 @@ void CUDA_CB run_callback(CUstream stream, CUresult status, void* argument) {
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void* userData, unsigned int flags) {
   if (callback == nullptr) return record(cudaErrorInvalidValue);
-  auto* argument = new Callback{callback, userData};
+  auto argument = std::make_unique<Callback>(Callback{callback, userData});
   const cudaError_t error =
-      in_context(&StreamTable::StreamAddCallback, stream, &run_callback, argument, flags);
-  if (error != cudaSuccess) delete argument;
+      in_context(&StreamTable::StreamAddCallback, stream, &run_callback, argument.get(), flags);
+  if (error == cudaSuccess) static_cast<void>(argument.release());  // run_callback owns it now
   return error;
 }
 
