@@ -142,6 +142,7 @@ def training(python):
           all(a in ("", b) for a, b in zip(told["attributed"], modules)),
           "modules: %s" % told["attributed"])
     check(told["outside"] == [""] * 4, "outside of modules: %s" % told["outside"])
+    check(not told["broken"], "broken: %s" % told["broken"])
     check(not told["kept"], "a parameter was kept alive")
     check(told["threads"] == 0 and told["garbage"] == 0, "left behind: %s" % told)
     check(any(line.startswith("metadata torch ") for line in lines), "no torch version")

@@ -72,6 +72,22 @@ outside_names = []
 model = Model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 before = threading.active_count()
+
+# Tuples that grow while somebody else refers to them raise SystemError.
+broken = []
+done = threading.Event()
+
+
+def build_tuples():
+    while not done.is_set():
+        try:
+            tuple(n for n in range(100))
+        except SystemError as error:
+            broken.append(str(error))
+
+
+builder = threading.Thread(target=build_tuples)
+builder.start()
 for step in range(4):
     optimizer.zero_grad()
     model(torch.randn(16, 64)).sum().backward()
@@ -79,6 +95,8 @@ for step in range(4):
     optimizer.step()
     outside(model)
 
+done.set()
+builder.join()
 expected = {}
 
 
@@ -104,5 +122,5 @@ del model, optimizer, parameter, name, buffer, tensor
 gc.collect()
 print(json.dumps({"expected": expected, "kept": watch() is not None,
                   "threads": threading.active_count() - before, "garbage": len(gc.garbage),
-                  "attributed": attributed, "outside": outside_names}))
+                  "broken": broken, "attributed": attributed, "outside": outside_names}))
 keep = []  # the storages are free now; at_exit finds nothing new to say about them

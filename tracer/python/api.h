@@ -43,6 +43,10 @@ using PendingCall = int (*)(void* data);
   X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))             \
   X(PyLong_FromUnsignedLongLong, PyObject*, (unsigned long long))       \
   X(PyUnicode_FromString, PyObject*, (const char*))                     \
+  X(PyList_New, PyObject*, (ptrdiff_t))                                 \
+  X(PyList_Size, ptrdiff_t, (PyObject*))                                \
+  X(PyList_GetItem, PyObject*, (PyObject*, ptrdiff_t))                  \
+  X(PyList_Append, int, (PyObject*, PyObject*))                         \
   X(PyErr_Clear, void, ())                                              \
   X(PyErr_Occurred, PyObject*, ())                                      \
   X(PyErr_ExceptionMatches, int, (PyObject*))                           \

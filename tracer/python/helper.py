@@ -6,7 +6,6 @@
 # no __torch_function__ of tensor subclasses, hence the detours through type() and __dict__.
 import _thread
 import gc
-import itertools
 import os
 import sys
 import time
@@ -20,6 +19,8 @@ label = _native["label"]
 metadata = _native["metadata"]
 auto_step = _native["auto_step"]
 name_module = _native["name_module"]
+types_of = _native["types_of"]
+objects_of = _native["objects_of"]
 epoch = _native["epoch"]
 FREE_SCANS = 6  # that hardly count against SHARE: models are built and moved at the beginning
 
@@ -55,17 +56,18 @@ def kind_of(cls):
 
 
 def find_objects():
-    """All modules, optimizers and caches of the process. Walks the heap of Python, in C."""
+    """All modules, optimizers and caches of the process. Searches the heap of Python."""
     found = {"module": [], "optimizer": [], "cache": []}
-    objects = gc.get_objects()
-    # By id, not by class: hashing a class may run code of its metaclass.
-    classes = dict(zip(map(id, map(type, objects)), map(type, objects)))
-    kinds = {number: kind_of(cls) for number, cls in classes.items()}
-    wanted = {number for number, kind in kinds.items() if kind is not None}
-    for candidate in itertools.compress(
-        objects, map(wanted.__contains__, map(id, map(type, objects)))
-    ):
-        found[kinds[id(type(candidate))]].append(candidate)
+    kinds = {}  # by id, not by class: hashing a class may run code of its metaclass
+    wanted = []
+    for cls in types_of(gc.get_objects):
+        kind = kind_of(cls)
+        if kind is not None:
+            kinds[id(cls)] = kind
+            wanted.append(cls)
+    if wanted:
+        for candidate in objects_of(gc.get_objects, wanted):
+            found[kinds[id(type(candidate))]].append(candidate)
     return found
 
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "python/heap.h"
 #include "record/guard.h"
 #include "record/recorder.h"
 #include "stack/python_modules.h"
@@ -96,6 +97,19 @@ PyObject* native_name_module(PyObject* /*self*/, PyObject* arguments) {
   return none();
 }
 
+PyObject* native_types_of(PyObject* /*self*/, PyObject* arguments) {
+  PyObject* list_all = nullptr;
+  if (g_api.PyArg_ParseTuple(arguments, "O", &list_all) == 0) return nullptr;
+  return distinct_types(g_api, list_all);
+}
+
+PyObject* native_objects_of(PyObject* /*self*/, PyObject* arguments) {
+  PyObject* list_all = nullptr;
+  PyObject* types = nullptr;
+  if (g_api.PyArg_ParseTuple(arguments, "OO", &list_all, &types) == 0) return nullptr;
+  return objects_of_types(g_api, list_all, types);
+}
+
 PyObject* native_epoch(PyObject* /*self*/, PyObject* arguments) {
   if (g_api.PyArg_ParseTuple(arguments, "") == 0) return nullptr;
   return g_api.PyLong_FromUnsignedLongLong(tracing() ? recording_epoch() + 1ULL : 0ULL);
@@ -110,6 +124,8 @@ constinit PyMethodDef g_methods[] = {
     {"auto_step", native_auto_step, kMethVarargs, nullptr},
     {"metadata", native_metadata, kMethVarargs, nullptr},
     {"name_module", native_name_module, kMethVarargs, nullptr},
+    {"types_of", native_types_of, kMethVarargs, nullptr},
+    {"objects_of", native_objects_of, kMethVarargs, nullptr},
     {"epoch", native_epoch, kMethVarargs, nullptr},
 };
 

@@ -12,6 +12,8 @@ namespace vramtrack {
 //   auto_step(n)          step(n), unless the program calls step() itself
 //   metadata(key, value)  a fact about the run
 //   name_module(id, name)  of an nn.Module
+//   types_of(f)           the distinct types of the objects in the list that f() returns
+//   objects_of(f, types)  the objects in it whose exact type is in the list `types`
 //   epoch()               changes with each trace file of this process; 0: none is open
 PyObject* make_natives(const PythonApi& api);
 
