@@ -55,6 +55,35 @@ def native_order(case, stack):
     return None
 
 
+def modes(python, library, printer):
+    """VRAMTRACK_STACKS chooses whose frames are taken."""
+    code = (
+        "import ctypes, sys\n"
+        "library = ctypes.CDLL(sys.argv[1])\n"
+        "def caller(): return library.capture()\n"
+        "print(caller())\n"
+        "library.save(sys.argv[2].encode())\n"
+    )
+    wrong = []
+    for mode, python_wanted, native_wanted in [
+        ("both", True, True), ("python", True, False), ("native", False, True), ("none", False, False)
+    ]:
+        with tempfile.TemporaryDirectory() as out:
+            records = os.path.join(out, "records")
+            environment = dict(os.environ, VRAMTRACK_STACKS=mode)
+            number = subprocess.run([python, "-c", code, library, records], check=True,
+                                    env=environment, stdout=subprocess.PIPE, text=True).stdout.strip()
+            printed = subprocess.run([printer, records], check=True, stdout=subprocess.PIPE).stdout
+        stack = json.loads(printed)["stacks"].get(number, [])
+        names = [f["function"] for f in stack if f["python"]]
+        native = [f for f in stack if not f["python"]]
+        if names != (["caller", "<module>"] if python_wanted else []) or bool(native) != native_wanted:
+            wrong.append("%s: %s and %d native frames" % (mode, names, len(native)))
+    for error in wrong:
+        print("  FAIL", error)
+    return len(wrong)
+
+
 def check(name, path, printer):
     with open(path + ".json") as file:
         cases = json.load(file)
@@ -97,6 +126,7 @@ def main():
                 ran += 1
                 failures += check("parent", os.path.join(out, "parent"), printer)
                 failures += check("child", os.path.join(out, "child"), printer)
+                failures += modes(python, library, printer)
     if ran == 0:
         print("no interpreter found")
         return 77  # skipped
