@@ -55,11 +55,7 @@ __attribute__((constructor)) void library_begins() {
 extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) {
   using Function = int (*)(void*);
   static Function real = nullptr;
-  if (real == nullptr) {
-    real = reinterpret_cast<Function>(dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.34"));
-    if (real == nullptr)
-      real = reinterpret_cast<Function>(dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.2.5"));
-  }
+  if (real == nullptr) real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "dlclose"));
   const int result = real(handle);
   if (vramtrack::g_contacted.load(std::memory_order_relaxed)) {
     const vramtrack::Guard guard;
