@@ -50,10 +50,8 @@ std::string sums_text(const FragmentationReport& report) {
              fmt::format("{} in {} holes, the largest {}", share(sums.free, sums.reserved),
                          sums.holes, text(sums.largest_free)));
   static constexpr std::array<std::string_view, kHoleReasons> kNotes = {
-      "no live block holds it: emptying the cache returns it",
-      "freed, but a stream is not done with it",
-      "smaller than anything asked for lately in its pool and stream",
-      "kept by live blocks that take less than a quarter of their segment",
+      "emptying the cache returns it", "freed, but a stream is not done with it",
+      "smaller than any recent request of its pool", "held by blocks that fill less than a quarter",
       "the next requests can use it"};
   static constexpr std::array<std::string_view, kHoleReasons> kLabels = {
       "  releasable", "  pending", "  too small", "  pinned", "  reusable"};
@@ -117,41 +115,52 @@ std::string range_text(const ByteRange& range) {
   return text(range.low) + " to " + text(range.high);
 }
 
+std::string replay_heading(const FragmentationReport& report) {
+  const DriverCounts& replay = *report.replay;
+  const std::string settings =
+      report.replayed_settings.text().empty() ? "the defaults" : report.replayed_settings.text();
+  if (report.replay_exact)
+    return wrapped("",
+                   fmt::format("the same requests replayed under other settings (under those in "
+                               "force, {}, the replay gives all {} addresses and all {} segment "
+                               "events of the recording)",
+                               settings, replay.requests, replay.segment_events));
+  const std::string agreement =
+      fmt::format("{} of {} addresses and {} of {} segment events", replay.addresses_equal,
+                  replay.requests, replay.segment_events_equal, replay.segment_events);
+  if (report.predictions.empty())
+    return wrapped("", fmt::format("under the settings in force ({}) the replay gives only {} of "
+                                   "the recording, so that nothing is said about other settings; "
+                                   "first difference: {}",
+                                   settings, agreement, replay.first_difference));
+  return wrapped("", fmt::format("the same requests replayed under other settings (under those in "
+                                 "force, {}, the replay gives the recorded maximum within 1 %, and "
+                                 "{})",
+                                 settings, agreement));
+}
+
 std::string replay_text(const FragmentationReport& report) {
   if (!report.replay) {
     return "\nno allocations are recorded: what other settings would have done cannot be "
            "replayed\n";
   }
-  const DriverCounts& replay = *report.replay;
-  std::string out = "\n";
-  if (report.replay_exact) {
-    out +=
-        wrapped("", fmt::format("the same requests replayed under other settings (under those in "
-                                "force, {}, the replay gives all {} addresses and all {} segment "
-                                "events of the recording)",
-                                report.settings.empty() ? "the defaults" : report.settings,
-                                replay.requests, replay.segment_events));
-  } else {
-    out +=
-        wrapped("", fmt::format("the same requests replayed under other settings; with care, for "
-                                "under those in force the replay gives only {} of {} addresses "
-                                "and {} of {} segment events of the recording",
-                                replay.addresses_equal, replay.requests,
-                                replay.segment_events_equal, replay.segment_events));
-  }
-  out += fmt::format("  {:<38}{:>26}{:>14}\n", "setting", "reserved at most", "saved");
-  out += fmt::format("  {:<38}{:>26}\n", "as recorded", text(replay.recorded_reserved_peak));
-  bool cautious = false;
+  std::string out = "\n" + replay_heading(report);
+  if (report.predictions.empty()) return out;
+  out += fmt::format("  {:<34}{:>26}{:>14}\n", "setting", "reserved at most", "saved");
+  out +=
+      fmt::format("  {:<34}{:>26}\n", "as recorded", text(report.replay->recorded_reserved_peak));
+  bool open = false;
   for (const Prediction& prediction : report.predictions) {
-    const bool open = prediction.reserved_peak.low != prediction.reserved_peak.high;
-    cautious = cautious || open;
-    out += fmt::format("  {:<38}{:>26}{:>14}{}\n", prediction.settings.text().substr(0, 38),
-                       range_text(prediction.reserved_peak), signed_text(prediction.saving()),
-                       !prediction.oom_avoided   ? ""
-                       : *prediction.oom_avoided ? "  no OOM"
-                                                 : "  OOM too");
+    open = open || prediction.reserved_peak.low != prediction.reserved_peak.high;
+    const std::string_view end = prediction.fails_earlier  ? "  OOM sooner"
+                                 : !prediction.oom_avoided ? ""
+                                 : *prediction.oom_avoided ? "  no OOM"
+                                                           : "  OOM too";
+    out += fmt::format("  {:<34}{:>26}{:>14}{}\n",
+                       settings_change(report.replayed_settings, prediction.settings).substr(0, 34),
+                       range_text(prediction.reserved_peak), signed_text(prediction.saving()), end);
   }
-  if (cautious)
+  if (open)
     out += wrapped("  ",
                    "a range: the recording leaves open what the allocator looked like at its "
                    "beginning, or where the driver would have put segments; 'saved' is the "
@@ -162,6 +171,10 @@ std::string replay_text(const FragmentationReport& report) {
 std::string ideal_text(const FragmentationReport& report) {
   if (!report.ideal || report.ideal->items == 0) return "";
   const IdealPacking& ideal = *report.ideal;
+  if (ideal.lower_bound > ideal.reserved_peak)
+    return "\n" + wrapped("", fmt::format("{} were alive at once, more than was ever reserved: the "
+                                          "recording contradicts itself",
+                                          text(ideal.lower_bound)));
   return "\n" +
          wrapped("",
                  fmt::format("the reserved maximum of {} is {:.1f} % above the best packing found "
@@ -184,8 +197,10 @@ FragmentationReport report_fragmentation(const Recording& recording, const Timel
   if (!what_if.possible()) return report;
   report.replay = what_if.replay();
   report.replay_exact = what_if.exact();
-  for (const AllocatorSettings& settings : what_if.alternatives())
-    report.predictions.push_back(what_if.predict(settings));
+  report.replayed_settings = what_if.settings();
+  if (what_if.credible())
+    for (const AllocatorSettings& settings : what_if.alternatives())
+      report.predictions.push_back(what_if.predict(settings));
   std::stable_sort(
       report.predictions.begin(), report.predictions.end(),
       [](const Prediction& a, const Prediction& b) { return a.saving() > b.saving(); });
@@ -199,14 +214,15 @@ std::string text_report(const RecordingInfo& info, const FragmentationReport& re
   out += pools_text(report.now);
   if (!report.now.segments.empty()) {
     out +=
-        "\nsegments with most free in them ('#' full, '+' '-' partly, '.' free, 'p' pending; "
-        "* expandable)\n";
+        "\nsegments with most free in them, in how many holes (# full, . free, p pending; * "
+        "expandable)\n";
     out += segment_map(report.now.segments, top);
   }
   out += pins_text(report.now, top);
   out += replay_text(report);
   out += ideal_text(report);
-  for (const std::string& note : info.notes) out += "\n" + wrapped("note: ", note);
+  if (!info.notes.empty()) out += "\n";
+  for (const std::string& note : info.notes) out += wrapped("note: ", note);
   return out;
 }
 

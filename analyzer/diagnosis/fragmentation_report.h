@@ -20,6 +20,8 @@ struct FragmentationReport {
   // Both only where allocations were recorded.
   std::optional<DriverCounts> replay;
   bool replay_exact = false;
+  AllocatorSettings replayed_settings;
+  // Empty where the replay under the settings in force does not arrive at what was recorded.
   std::vector<Prediction> predictions;  // most saved first
   std::optional<IdealPacking> ideal;
 };

@@ -9,7 +9,7 @@
 namespace vramtrack {
 namespace {
 
-constexpr size_t kCells = 32;
+constexpr size_t kCells = 30;
 
 std::string text(uint64_t bytes) {
   return bytes_text(static_cast<long double>(bytes));
@@ -31,9 +31,9 @@ std::string line(const FragmentedSegment& segment) {
                     [](const Hole& hole) { return hole.reason != HoleReason::pending; }));
   std::string kind = segment.small_pool ? "small" : "large";
   if (segment.expandable) kind += "*";
-  return fmt::format("  {:#014x} {:>10} {:<6} [{}] {:>10} free, {}{}\n", segment.address,
+  return fmt::format("  {:#014x} {:>10} {:<6} [{}] {:>10} in {}{}\n", segment.address,
                      text(segment.size), kind, segment_bar(segment, kCells), text(segment.free),
-                     holes, segment.pinned ? " pinned" : "");
+                     holes, segment.pinned ? ", pinned" : "");
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ class Reconstruction {
     history_.device = device;
     for (const SnapshotSegment& segment : snapshot.segments)
       if (segment.device == device) add_final(segment);
+    final_segments_ = history_.segments;
   }
 
   DeviceHistory run(SnapshotTrace* trace) {
@@ -93,7 +94,6 @@ class Reconstruction {
     history_.segments.insert_or_assign(
         segment.address, HistorySegment{segment.address, segment.size, segment.stream, segment.pool,
                                         segment.stack, segment.small_pool, segment.expandable});
-    if (segment.expandable) expandable_seen_ = true;
     for (const SnapshotBlock& block : segment.blocks) {
       if (block.state == BlockState::free) continue;
       history_.blocks.insert_or_assign(
@@ -236,9 +236,8 @@ class Reconstruction {
     if (const auto before = holding(segments_, entry.address - 1);
         before != segments_.end() && before->second.expandable)
       range.small_pool = before->second.small_pool;
-    for (const SnapshotSegment& final : snapshot_.segments)
-      if (final.device == history_.device && entry.address - final.address < final.size)
-        range.small_pool = final.small_pool;
+    if (const auto last = holding(final_segments_, entry.address); last != final_segments_.end())
+      range.small_pool = last->second.small_pool;
     set_segment_flags(entry, range);
     map_range(segments_, range);
   }
@@ -318,9 +317,9 @@ class Reconstruction {
   const Snapshot& snapshot_;
   const AllocatorSettings& settings_;
   DeviceHistory history_;
+  Segments final_segments_;
   Segments segments_;
   Blocks blocks_;
-  bool expandable_seen_ = false;
 };
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace {
 constexpr size_t kMaxFrames = kMaxStackDepth;
 constexpr size_t kMaxDevices = 1024;
 constexpr size_t kMaxPools = 65535;
+// Beyond these, sums and ends of ranges could run over.
+constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
+constexpr uint64_t kMaxAddress = ~uint64_t{0} - 2 * kMaxBytes;
 
 struct Action {
   std::string_view name;
@@ -49,6 +52,26 @@ constexpr std::string_view kTopKeys[] = {"segments", "device_traces", "allocator
 
 bool is_python_file(std::string_view file) {
   return file.ends_with(".py") || file.ends_with(".pyx") || file.starts_with("<");
+}
+
+// The innermost frames of a C++ stack are those of the recorder itself.
+bool is_recorder(const Frame& frame) {
+  return frame.function.starts_with("torch::unwind::") ||
+         frame.function.starts_with("torch::CapturedTraceback::") ||
+         (frame.file.ends_with("memory_snapshot.cpp") &&
+          frame.function.find("gather") != std::string::npos);
+}
+
+uint64_t bytes_of(const Value& value) {
+  const uint64_t bytes = value.natural().value_or(0);
+  if (bytes > kMaxBytes) throw InputError(fmt::format("names a size of {} bytes", bytes));
+  return bytes;
+}
+
+uint64_t address_of(const Value& value, uint64_t otherwise = 0) {
+  const uint64_t address = value.natural().value_or(otherwise);
+  if (address > kMaxAddress) throw InputError(fmt::format("names the address {:#x}", address));
+  return address;
 }
 
 class Reader {
@@ -120,8 +143,8 @@ class Reader {
     note_unknown(value, kSegmentKeys, "segment ");
     SnapshotSegment& segment = snapshot_.segments.emplace_back();
     segment.device = device_of(value.find("device"));
-    segment.address = value.find("address").natural().value_or(0);
-    segment.size = value.find("total_size").natural().value_or(0);
+    segment.address = address_of(value.find("address"));
+    segment.size = bytes_of(value.find("total_size"));
     segment.stream = value.find("stream").natural().value_or(0);
     segment.small_pool = value.find("segment_type").string() == "small";
     segment.expandable = value.find("is_expandable").boolean().value_or(false);
@@ -143,22 +166,22 @@ class Reader {
   SnapshotBlock read_block(const Value& value, uint64_t next_address) {
     note_unknown(value, kBlockKeys, "block ");
     SnapshotBlock block;
-    block.address = value.find("address").natural().value_or(next_address);
-    block.size = value.find("size").natural().value_or(0);
+    block.address = address_of(value.find("address"), next_address);
+    block.size = bytes_of(value.find("size"));
     const std::string_view state = value.find("state").string();
     if (state == "active_allocated") {
       block.state = BlockState::allocated;
     } else if (state.starts_with("active")) {  // active_pending_free, active_awaiting_free
       block.state = BlockState::pending;
     }
-    block.requested = value.find("requested_size").natural().value_or(0);
+    block.requested = bytes_of(value.find("requested_size"));
     block.stack = stack_of(value.find("frames"));
     // 1.13 and 2.0: the newest use of the block comes first.
     bool first = true;
     value.find("history").each([&](Value use) {
       if (!std::exchange(first, false)) return;
       block.stack = stack_of(use.find("frames"));
-      if (block.requested == 0) block.requested = use.find("real_size").natural().value_or(0);
+      if (block.requested == 0) block.requested = bytes_of(use.find("real_size"));
     });
     if (block.state == BlockState::free) {
       block.requested = 0;
@@ -192,12 +215,12 @@ class Reader {
     SnapshotEntry entry;
     entry.kind = known->kind;
     entry.time_us = value.find("time_us").natural().value_or(0);
-    entry.address = value.find("addr").natural().value_or(0);
+    entry.address = address_of(value.find("addr"));
     entry.stream = stream_of(value.find("stream").natural().value_or(0));
     entry.pool = static_cast<uint16_t>(pool_of(value.find("pool_id")));
     entry.stack = stack_of(value.find("frames"));
     entry.text = text_of(value);
-    const uint64_t size = value.find("size").natural().value_or(0);
+    const uint64_t size = bytes_of(value.find("size"));
     switch (entry.kind) {
       case EventKind::block_alloc:
       case EventKind::block_free:
@@ -205,7 +228,7 @@ class Reader {
         entry.requested = size;
         break;
       case EventKind::out_of_memory:
-        entry.address = value.find("device_free").natural().value_or(0);
+        entry.address = bytes_of(value.find("device_free"));
         entry.size = size;
         break;
       default:
@@ -270,7 +293,10 @@ class Reader {
     if (!added) return entry->second;
     scratch_.clear();
     frames.each([&](Value frame) {
-      if (scratch_.size() < kMaxFrames) scratch_.push_back(frame_of(frame));
+      if (scratch_.size() == kMaxFrames) return;
+      const FrameId id = frame_of(frame);
+      if (scratch_.empty() && is_recorder(definitions_.frame(id))) return;
+      scratch_.push_back(id);
     });
     return entry->second = definitions_.intern_stack(scratch_);
   }

@@ -128,8 +128,8 @@ void SnapshotRecording::explain_history(const DeviceHistory& history) {
                      facts.sizes_different, facts.sizes_checked));
   if (facts.sizes_rounded != 0)
     note(
-        fmt::format("the sizes of {} blocks are their requests rounded, a lower bound; the other "
-                    "{} follow from the space they were cut from",
+        fmt::format("block sizes known only as the rounded request, a lower bound: {}; found from "
+                    "the space they were cut from: {}",
                     facts.sizes_rounded, facts.sizes_derived + facts.sizes_checked));
   const bool timed = std::any_of(trace->entries.begin(), trace->entries.end(),
                                  [](const SnapshotEntry& e) { return e.time_us != 0; });

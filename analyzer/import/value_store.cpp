@@ -64,6 +64,7 @@ uint32_t ValueStore::real(double value) {
 }
 
 const char* ValueStore::keep(std::string_view text) {
+  if (text.empty()) return "";
   if (text.size() > text_left_) {
     const size_t block = std::max(kTextBlock, text.size());
     budget_.charge(block);
@@ -73,7 +74,7 @@ const char* ValueStore::keep(std::string_view text) {
   }
   char* at = text_.back().get() + (text_left_ - text.size());
   text_left_ -= text.size();
-  if (!text.empty()) std::memcpy(at, text.data(), text.size());
+  std::memcpy(at, text.data(), text.size());
   return at;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace vramtrack {
 
@@ -39,6 +41,16 @@ bool WhatIf::exact() const {
   return possible() && counts_.first_difference.empty() && counts_.lost_blocks == 0 &&
          counts_.addresses_equal == counts_.requests &&
          counts_.segment_events_equal == counts_.segment_events;
+}
+
+bool WhatIf::credible() const {
+  if (!possible()) return false;
+  if (exact()) return true;
+  const auto recorded = static_cast<double>(counts_.recorded_reserved_peak);
+  const auto replayed = static_cast<double>(
+      run(settings_, Beginning::keep, Placement::like_recorded, UnknownRequest::largest)
+          .reserved_peak);
+  return std::abs(replayed - recorded) <= 0.01 * recorded;
 }
 
 AllocatorSimulator::Limits WhatIf::limits(const AllocatorSettings& settings) const {
@@ -97,6 +109,8 @@ Prediction WhatIf::predict(const AllocatorSettings& settings) const {
   prediction.reserved_peak = {least->reserved_peak, most->reserved_peak};
   prediction.driver_calls = most->driver_calls;
   prediction.last_resorts = most->last_resorts;
+  prediction.fails_earlier =
+      std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.failed; });
   if (counts_.oom_recorded) {
     const auto served = std::count_if(outcomes.begin(), outcomes.end(),
                                       [](const Outcome& o) { return o.oom_served && !o.failed; });
@@ -143,6 +157,43 @@ std::vector<AllocatorSettings> WhatIf::alternatives() const {
   for (const uint64_t divisions : {4, 8})
     add([&](AllocatorSettings& s) { s.roundup_power2_divisions.fill(divisions); });
   return list;
+}
+
+std::string settings_change(const AllocatorSettings& from, const AllocatorSettings& to) {
+  const auto parts = [](const std::string& text) {
+    std::vector<std::string> list;
+    size_t depth = 0;
+    std::string part;
+    for (const char c : text) {
+      if (c == '[') ++depth;
+      if (c == ']') --depth;
+      if (c == ',' && depth == 0) {
+        list.push_back(std::exchange(part, ""));
+      } else {
+        part.push_back(c);
+      }
+    }
+    if (!part.empty()) list.push_back(part);
+    return list;
+  };
+  const auto before = parts(from.text());
+  const auto after = parts(to.text());
+  std::string change;
+  const auto add = [&](const std::vector<std::string>& list, const std::vector<std::string>& other,
+                       std::string_view prefix) {
+    for (const std::string& part : list) {
+      if (std::find(other.begin(), other.end(), part) != other.end()) continue;
+      // A key that is set anew is not also left out.
+      const std::string key = part.substr(0, part.find(':') + 1);
+      const bool replaced =
+          !prefix.empty() && std::any_of(other.begin(), other.end(),
+                                         [&](const std::string& o) { return o.starts_with(key); });
+      if (!replaced) change += fmt::format("{}{}{}", change.empty() ? "" : ",", prefix, part);
+    }
+  };
+  add(after, before, "");
+  add(before, after, "without ");
+  return change;
 }
 
 int16_t busiest_device(const Recording& recording) {

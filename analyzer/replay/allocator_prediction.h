@@ -31,13 +31,18 @@ struct Prediction {
   ByteRange reserved_peak;  // low and high differ where the recording leaves something open
   uint64_t driver_calls = 0;
   uint64_t last_resorts = 0;  // times the whole cache was given back before memory was found
+  // A request that was served in the recording would have found no memory: the peak is that of a
+  // run that was cut short.
+  bool fails_earlier = false;
   // Where the recording ends in an OOM: whether the request would have been served. Empty where
   // there was none, or where the answer depends on what the recording leaves open.
   std::optional<bool> oom_avoided;
   std::vector<std::string> notes;  // what makes it uncertain
 
-  // Reserved bytes that would have been saved, negative where it costs. The cautious end.
+  // Reserved bytes that would have been saved, negative where it costs. The cautious end; never
+  // a gain where the run fails earlier.
   [[nodiscard]] int64_t saving() const {
+    if (fails_earlier && reserved_peak.high <= recorded_reserved_peak) return 0;
     return static_cast<int64_t>(recorded_reserved_peak) - static_cast<int64_t>(reserved_peak.high);
   }
 };
@@ -52,6 +57,9 @@ class WhatIf {
   [[nodiscard]] bool exact() const;
   // False where nothing can be said: no allocations recorded, or another allocator.
   [[nodiscard]] bool possible() const { return counts_.requests != 0 && !foreign_backend_; }
+  // Whether a run under the settings in force reserves what was recorded, within one percent. If
+  // not, a prediction for others is worth nothing.
+  [[nodiscard]] bool credible() const;
   [[nodiscard]] const AllocatorEvents& events() const { return events_; }
 
   [[nodiscard]] Prediction predict(const AllocatorSettings& settings) const;
@@ -70,6 +78,10 @@ class WhatIf {
   DriverCounts counts_;
   bool foreign_backend_ = false;
 };
+
+// How the one differs from the other, as one would write it: "max_split_size_mb:64",
+// "without expandable_segments:True".
+std::string settings_change(const AllocatorSettings& from, const AllocatorSettings& to);
 
 // The device with the most block events; -1 where no device has any.
 int16_t busiest_device(const Recording& recording);

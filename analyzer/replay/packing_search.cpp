@@ -7,6 +7,7 @@
 // a section has nothing left to place, its two sides no longer touch and are searched apart.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "replay/packing.h"
@@ -25,8 +26,9 @@ struct Item {
 
 class Search {
  public:
-  Search(std::vector<Item> items, size_t sections, uint64_t capacity, uint64_t effort)
-      : items_(std::move(items)), capacity_(capacity), effort_(effort) {
+  Search(std::vector<Item> items, size_t sections, uint64_t capacity, uint64_t effort,
+         std::vector<double>& blame)
+      : items_(std::move(items)), blame_(blame), capacity_(capacity), effort_(effort) {
     floor_.resize(items_.size(), 0);
     offset_.resize(items_.size(), 0);
     left_.resize(sections, 0);
@@ -171,16 +173,29 @@ class Search {
     std::fill(section_floor_.begin() + first, section_floor_.begin() + last, ~uint64_t{0});
     for (const Index item : open) {
       const uint64_t floor = std::max(floor_[item], from);
-      if (floor + items_[item].size > capacity_) return false;
+      if (floor + items_[item].size > capacity_) {
+        ++blame_[items_[item].source];
+        return false;
+      }
       for (Index s = items_[item].first; s < items_[item].last; ++s)
         section_floor_[s] = std::min(section_floor_[s], floor);
     }
     for (Index s = first; s < last; ++s)
-      if (count_[s] != 0 && section_floor_[s] + left_[s] > capacity_) return false;
+      if (count_[s] != 0 && section_floor_[s] + left_[s] > capacity_) {
+        blame_section(open, s);
+        return false;
+      }
     return true;
   }
 
+  void blame_section(const std::vector<Index>& open, Index section) {
+    for (const Index item : open)
+      if (items_[item].first <= section && section < items_[item].last)
+        ++blame_[items_[item].source];
+  }
+
   std::vector<Item> items_;
+  std::vector<double>& blame_;  // by source: how often an item had no place
   std::vector<std::vector<Index>> overlaps_;
   uint64_t capacity_;
   uint64_t effort_;
@@ -248,34 +263,73 @@ bool before(int order, const Rank& a, const Rank& b, const Item& x, const Item& 
   return false;
 }
 
+// Attempts at one problem, that learn from each other.
+class Attempts {
+ public:
+  Attempts(std::span<const PackingItem> items, uint64_t capacity)
+      : items_(items), sections_(divide(items, divided_)), capacity_(capacity) {
+    ranks_ = ranks_of(items, divided_, sections_);
+    for (auto& blame : blame_) blame.resize(items.size(), 0);
+  }
+
+  enum class Result { found, none, gave_up };
+
+  // With `learned`, items that had no place in earlier attempts in this order come first.
+  Result attempt(int order, bool learned, uint64_t steps) {
+    static constexpr double kForget = 0.9;
+    std::vector<double>& blame = blame_[static_cast<size_t>(order)];
+    std::vector<Item> sorted = divided_;
+    // In coarse steps, so that the order counts among items of like difficulty.
+    const auto difficulty = [&](const Item& item) {
+      return learned ? std::floor(std::log2(blame[item.source] + 1)) : 0;
+    };
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const Item& x, const Item& y) {
+      const double a = difficulty(x);
+      const double b = difficulty(y);
+      if (a != b) return a > b;
+      return before(order, ranks_[x.source], ranks_[y.source], x, y);
+    });
+    for (double& share : blame) share *= kForget;
+    Search search(sorted, sections_, capacity_, steps, blame);
+    if (!search.run()) return search.exhausted() ? Result::gave_up : Result::none;
+    packing_.offsets.assign(items_.size(), 0);
+    for (Index i = 0; i < sorted.size(); ++i) {
+      packing_.offsets[sorted[i].source] = search.offset(i);
+      packing_.height = std::max(packing_.height, search.offset(i) + sorted[i].size);
+    }
+    return Result::found;
+  }
+  [[nodiscard]] const Packing& packing() const { return packing_; }
+
+ private:
+  std::span<const PackingItem> items_;
+  std::vector<Item> divided_;
+  size_t sections_;
+  uint64_t capacity_;
+  std::vector<Rank> ranks_;
+  std::array<std::vector<double>, kOrders> blame_;
+  Packing packing_;
+};
+
 }  // namespace
 
 std::optional<Packing> pack_within(std::span<const PackingItem> items, uint64_t capacity,
                                    uint64_t effort) {
+  constexpr uint64_t kShort = 2000;
   if (max_load(items) > capacity) return std::nullopt;
-  std::vector<Item> divided;
-  const size_t sections = divide(items, divided);
-  const std::vector<Rank> ranks = ranks_of(items, divided, sections);
-  // Each order in turn, with more patience each time.
-  for (uint64_t slice = 1000; effort != 0; slice *= 4) {
-    for (int order = 0; order < kOrders && effort != 0; ++order) {
-      std::vector<Item> sorted = divided;
-      std::stable_sort(sorted.begin(), sorted.end(), [&](const Item& x, const Item& y) {
-        return before(order, ranks[x.source], ranks[y.source], x, y);
-      });
-      const uint64_t steps = std::min(slice, effort);
-      Search search(sorted, sections, capacity, steps);
-      if (search.run()) {
-        Packing packing;
-        packing.offsets.resize(items.size(), 0);
-        for (Index i = 0; i < sorted.size(); ++i) {
-          packing.offsets[sorted[i].source] = search.offset(i);
-          packing.height = std::max(packing.height, search.offset(i) + sorted[i].size);
-        }
-        return packing;
+  Attempts attempts(items, capacity);
+  // Half of the effort goes into short attempts that learn, half into ever longer ones that do not.
+  for (uint64_t patience = 1000; effort != 0; patience *= 4) {
+    const uint64_t rounds = 1 + patience / kShort;
+    for (uint64_t round = 0; round <= rounds; ++round) {
+      const bool learned = round != 0;
+      for (int order = 0; order < kOrders && effort != 0; ++order) {
+        const uint64_t steps = std::min(learned ? kShort : patience, effort);
+        const Attempts::Result result = attempts.attempt(order, learned, steps);
+        if (result == Attempts::Result::found) return attempts.packing();
+        if (result == Attempts::Result::none) return std::nullopt;  // the whole tree was seen
+        effort -= steps;
       }
-      if (!search.exhausted()) return std::nullopt;  // the whole tree was seen: there is none
-      effort -= steps;
     }
   }
   return std::nullopt;

@@ -52,6 +52,12 @@ TEST_CASE("numbers of every width keep their value") {
                                             "1.5", "1.5"});
 }
 
+TEST_CASE("an empty string is a string") {
+  const Unpickled read(pickle().text("").raw(".").bytes());
+  REQUIRE(read.value.is_string());
+  REQUIRE(read.value.string().empty());
+}
+
 TEST_CASE("a list may grow in many steps, and a later key wins") {
   PickleProgram program = pickle().raw("]");
   for (int i = 0; i < 3000; ++i) program.raw("M").little(static_cast<uint64_t>(i), 2).raw("a");
@@ -150,10 +156,10 @@ TEST_CASE("a bomb is refused before it fills memory") {
 
 TEST_CASE("a malformed program is refused, not followed") {
   for (const char* program :
-       {".",     "0.",    "1.",    "2.",       "a.",       "e.",      "s.",    "u.",
+       {".",     "0.",    "1.",    "2.",     "a.",       "e.",      "s.",    "u.",
         "t.",    "d.",    "l.",    "(K\1d.", "\x85.",    "\x86.",   "\x94.", "h\x05.",
-        "g7\n.", "gx\n.", "NNa.",  "]NNs.",    "}NNN(u.",  "(NNNd.",  "N(Ne.", "(a.",
-        "(e.",   "](a.",  "Ix\n.", "I\n.",     "Fnope\n.", "Sabc\n.", "\xff.", "\x80\x06."}) {
+        "g7\n.", "gx\n.", "NNa.",  "]NNs.",  "}NNN(u.",  "(NNNd.",  "N(Ne.", "(a.",
+        "(e.",   "](a.",  "Ix\n.", "I\n.",   "Fnope\n.", "Sabc\n.", "\xff.", "\x80\x06."}) {
     INFO(program);
     REQUIRE_FALSE(refusal(pickle().raw(program).bytes()).empty());
   }
