@@ -45,22 +45,21 @@ Sums sums_of(const Recording& recording, int16_t device, const std::string& at) 
   const Timeline timeline = survey(recording);
   const Moment moment = find_moment(timeline, at, device);
   const StackTraitsCache traits(recording.definitions());
-  std::vector<uint64_t> sequences = {moment.sequence};
+  std::vector<Moment> moments = {moment};
   if (at.empty())
     for (const PhasePeak& peak : find_phase_peaks(recording, device, traits))
-      sequences.push_back(peak.moment.sequence);
+      moments.push_back(peak.moment);
   Sums sums;
   sums.moment = moment.name;
   sums.activity =
       name_of(Evidence(recording, moment.sequence, traits).activity_at(moment.sequence));
   visit_states(recording, moments, [&](size_t index, const MemoryState& state) {
-    const Moment& visited = moments[index];
     std::map<std::string, double> rows;
     std::map<std::string, double> sites;
     add_state(recording, timeline, state, device, rows, sites);
     keep_largest(sums.rows, rows);
     keep_largest(sums.sites, sites);
-    if (visited != moment.sequence) return;
+    if (index != 0) return;
     sums.in_use = static_cast<double>(state.totals(device).in_use);
     sums.peak = 0;
     for (const auto& [name, bytes] : rows) sums.peak += bytes;
