@@ -374,6 +374,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
   SIMGPU_TRY(find_context(handle, peer));
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (peer->device == context->device) return CUDA_ERROR_INVALID_DEVICE;
+  if (!can_access_peer(context->device, peer->device)) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   std::lock_guard lock(context->peers_mutex);
   return context->peers.insert(peer).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }

@@ -7,6 +7,12 @@
 
 using namespace simgpu;
 
+bool simgpu::can_access_peer(const Device* device, const Device* peer) {
+  // Between cards of one kind, and GeForce cards not at all.
+  return device != peer && std::strcmp(device->model.key, peer->model.key) == 0 &&
+         std::strstr(device->model.name, "GeForce") == nullptr;
+}
+
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   Device* found;
   SIMGPU_TRY(find_device(ordinal, found));
@@ -123,7 +129,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice ordinal, CUdevice peer_ordinal
   SIMGPU_TRY(find_device(ordinal, device));
   SIMGPU_TRY(find_device(peer_ordinal, peer));
   if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *can = device != peer ? 1 : 0;
+  *can = can_access_peer(device, peer) ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
@@ -141,7 +147,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
       *value = 0;
       break;
     default:
-      *value = 1;
+      *value = can_access_peer(device, peer) ? 1 : 0;
   }
   return CUDA_SUCCESS;
 }

@@ -161,6 +161,7 @@ inline CUresult enter(Context*& context) {
 }
 
 CUresult find_device(CUdevice ordinal, Device*& device);
+bool can_access_peer(const Device* device, const Device* peer);
 std::uint64_t next_id();
 
 // The stream behind a handle: NULL and CU_STREAM_LEGACY are the context's legacy stream,
