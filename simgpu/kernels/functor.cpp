@@ -147,6 +147,35 @@ std::optional<Functor> parse_lambda(std::string_view type) {
   return std::nullopt;
 }
 
+// A copy that converts, "converting_copy_kernel_cuda<From, To>(...)::{lambda(From)#1}".
+std::optional<Functor> parse_converting_copy(std::string_view type) {
+  constexpr std::string_view kName = "at::native::converting_copy_kernel_cuda";
+  if (!type.starts_with(kName)) return std::nullopt;
+  const auto kinds = leading_template_arguments(type.substr(kName.size()));
+  if (kinds.size() != 2 || !scalar_kind(kinds[0]) || !scalar_kind(kinds[1])) return std::nullopt;
+  return Functor{.operation = Operation::kCopy,
+                 .inputs = 1,
+                 .input = {*scalar_kind(kinds[0])},
+                 .output = *scalar_kind(kinds[1])};
+}
+
+// masked_fill: a lambda of (element, mask) that holds the value.
+std::optional<Functor> parse_masked_fill(std::string_view type) {
+  if (!type.starts_with("at::native::(anonymous namespace)::masked_fill_kernel("))
+    return std::nullopt;
+  const auto parameters = lambda_parameters(type);
+  if (parameters.size() != 2 || parameters[1] != "bool" || !scalar_kind(parameters[0])) {
+    return std::nullopt;
+  }
+  const ScalarKind kind = *scalar_kind(parameters[0]);
+  return Functor{.operation = Operation::kMaskedFill,
+                 .inputs = 2,
+                 .input = {kind, ScalarKind::kBool},
+                 .output = kind,
+                 .constant = kind,
+                 .size = size_of(kind)};
+}
+
 // A tensor compared with a scalar: the comparison, then the scalar, are what the lambda holds.
 // Compilers wrap it in a type that names the function in the middle.
 std::optional<Functor> parse_compare_scalar(std::string_view type) {
@@ -197,8 +226,8 @@ std::int64_t bits(Scalar value) {
 }  // namespace
 
 std::optional<Functor> parse_functor(std::string_view type) {
-  for (auto* parse : {parse_fill, parse_binary, parse_add, parse_lambda, parse_compare_scalar,
-                      parse_plain_compare}) {
+  for (auto* parse : {parse_fill, parse_binary, parse_add, parse_lambda, parse_converting_copy,
+                      parse_masked_fill, parse_compare_scalar, parse_plain_compare}) {
     if (const auto functor = parse(type)) return functor;
   }
   return std::nullopt;
@@ -255,6 +284,8 @@ Scalar apply_functor(const Functor& functor, const unsigned char* state, const S
       return compare(selector, left, right);
     case Operation::kCompareEqual:
       return selector == 0 ? left == right : left != right;
+    case Operation::kMaskedFill:
+      return right != 0 ? constant() : left;
     case Operation::kWhere:
       return operands[0] != 0 ? operands[1] : operands[2];
   }

@@ -27,7 +27,8 @@ enum class Operation : std::uint8_t {
   kMinimum,
   kCompare,       // by the functor's OpType
   kCompareEqual,  // by the functor's EqOpType
-  kWhere,         // first ? second : third
+  kMaskedFill,
+  kWhere,  // first ? second : third
 };
 
 struct Functor {

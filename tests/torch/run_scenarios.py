@@ -12,6 +12,7 @@ Exit status: 0 all passed, 1 one failed, 77 skipped (PyTorch is missing).
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -35,7 +36,7 @@ def preloads(directory, python, tracer):
         return None
     major = found.stdout.strip().split(".")[0]
     names = ["libcuda.so.1", "libnvidia-ml.so.1", f"libcudart.so.{major}", f"libcublasLt.so.{major}",
-             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2"]
+             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}"]
     files = ([tracer] if tracer else []) + [str(pathlib.Path(directory, name)) for name in names]
     missing = [name for name in files if not os.path.exists(name)]
     if missing:
@@ -172,6 +173,10 @@ def inside(options):
             sys.exit(f"no such scenario: {unknown[0]}")
         chosen = [table[n] for n in options.names]
     failed = 0
+    missing = {f.__name__: [m for m in f.needs if not importlib.util.find_spec(m)] for f in chosen}
+    for function in [f for f in chosen if missing[f.__name__]]:
+        print(f"skip {function.__name__} (no {', '.join(missing[function.__name__])})")
+        chosen.remove(function)
     for function in chosen:
         if function.device:
             os.environ["SIMGPU"] = function.device
@@ -220,6 +225,7 @@ def main():
             return SKIPPED
         environment["LD_PRELOAD"] = ":".join(files)
         environment["VRAMTRACK_SIMULATED"] = "1"
+        environment["TRITON_LIBCUDA_PATH"] = str(pathlib.Path(options.simgpu).resolve())
     if options.tracer and "VRAMTRACK_OUTPUT" not in environment:
         folder = tempfile.TemporaryDirectory(prefix="vramtrack-torch-")
         environment["VRAMTRACK_OUTPUT"] = folder.name

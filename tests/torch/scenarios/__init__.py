@@ -1,14 +1,15 @@
 """Scenarios: small PyTorch programs with an independent witness. Each takes a witness.Checks."""
 
 
-def scenario(slow=False, device=None, variables=None, native=True):
+def scenario(slow=False, device=None, variables=None, native=True, needs=()):
     """Marks a function; `device` is its SIMGPU, `variables` are set before PyTorch is loaded, `native` says that
-    PyTorch's own allocator is used (others report no blocks)."""
+    PyTorch's own allocator is used (others report no blocks), `needs` are modules without which it is skipped."""
     def mark(function):
         function.is_scenario = True
         function.slow = slow
         function.device = device
         function.variables = variables
         function.native = native
+        function.needs = needs
         return function
     return mark

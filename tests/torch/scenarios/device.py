@@ -53,6 +53,10 @@ def values_survive(checks):
     checks.equal("compared", (tensor[:4] == -49).tolist(), [False, True, False, False])
     checks.equal("any", bool((tensor == 49).any()), True)
     checks.equal("largest", tensor.max().item(), 49)
+    checks.equal("converted", tensor[:3].to(torch.bfloat16).tolist(), [-50.0, -49.0, -48.0])
+    checks.equal("strided", (tensor.reshape(10, 10)[:, 3] > 0).tolist(), [False] * 5 + [True] * 5)
+    checks.equal("rows", tensor.reshape(10, 10).sum(1).tolist(), [sum(values[i:i + 10]) for i in range(0, 100, 10)])
+    checks.equal("masked", tensor[:3].masked_fill(tensor[:3] == -49, 7).tolist(), [-50, 7, -48])
 
 
 @scenario()

@@ -17,7 +17,7 @@ def _llama(**changes):
         return transformers.LlamaForCausalLM(config)
 
 
-@scenario()
+@scenario(needs=("transformers",))
 def llama_training(checks):
     """Llama style: grouped queries, rotary positions, SwiGLU, RMSNorm."""
     import torch
@@ -44,25 +44,45 @@ def _generate(checks, **settings):
     checks.counters_agree("end")
 
 
-@scenario()
+@scenario(needs=("transformers",))
 def generate_greedy(checks):
     """Greedy decoding stops at the asked length."""
     _generate(checks, max_new_tokens=24, do_sample=False)
 
 
-@scenario()
+@scenario(needs=("transformers",))
 def generate_sampling(checks):
     """Sampling with temperature, top-k and top-p stops at the asked length."""
     _generate(checks, max_new_tokens=24, do_sample=True, top_k=20, top_p=0.9, temperature=0.7)
 
 
-@scenario()
+@scenario(needs=("transformers",))
 def generate_static_cache(checks):
     """A static cache has its formula: 2 x layers x heads x head size x bytes x length x batch."""
     _generate(checks, max_new_tokens=24, do_sample=False, cache_implementation="static", disable_compile=True)
 
 
-@scenario()
+@scenario(needs=("transformers",))
+def generate_sliding_window(checks):
+    """A window of 32 tokens bounds what the cache keeps."""
+    import torch
+    import transformers
+    config = transformers.MistralConfig(
+        vocab_size=1000, hidden_size=256, intermediate_size=688, num_hidden_layers=2, num_attention_heads=8,
+        num_key_value_heads=2, max_position_embeddings=2048, sliding_window=32, eos_token_id=2, pad_token_id=3)
+    with torch.device("cuda"):
+        model = transformers.MistralForCausalLM(config).bfloat16().eval()
+    ids = torch.randint(4, 1000, (1, 16)).cuda()
+    output = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=80, do_sample=False,
+                            return_dict_in_generate=True)
+    checks.equal("length", tuple(output.sequences.shape), (1, 96))
+    cache = output.get("past_key_values") or output.get("cache")
+    kept = {layer.keys.shape[-2] for layer in cache.layers}
+    checks.equal("tokens kept", kept, {31})
+    checks.counters_agree("end")
+
+
+@scenario(needs=("transformers",))
 def kv_cache_formula(checks):
     """The dynamic cache grows by the formula."""
     import torch
@@ -71,13 +91,13 @@ def kv_cache_formula(checks):
         ids = torch.randint(4, 1000, (2, tokens)).cuda()
         with torch.no_grad():
             cache = model(ids, use_cache=True, logits_to_keep=1).past_key_values
-        held = [t for layer in cache.layers for t in (layer.keys, layer.values)]
+        held = [t for layer in cache.layers for t in (layer.keys, layer.values)]  # of two layers
         checks.equal(f"cache at {tokens}", sum(t.nbytes for t in held), 2 * 2 * 2 * 32 * 2 * tokens * 2)
         checks.equal(f"held at {tokens}", tensor_bytes(held), 4 * rounded(2 * 2 * 32 * 2 * tokens))
         del cache, held
 
 
-@scenario()
+@scenario(needs=("transformers", "peft"))
 def lora(checks):
     """peft: gradients and optimizer state for the adapters alone."""
     import peft
@@ -96,7 +116,7 @@ def lora(checks):
     checks.counters_agree("end")
 
 
-@scenario(slow=True)
+@scenario(slow=True, needs=("transformers", "accelerate"))
 def trainer(checks):
     """transformers.Trainer for three steps on a random configuration."""
     import tempfile

@@ -39,31 +39,31 @@ def _seven_billion(checks, tokens, checkpointing):
     checks.true("host memory below 6 GiB", resident < 6 * GIB, f"{resident / GIB:.1f} GiB")
 
 
-@scenario(slow=True, device="h200")
+@scenario(slow=True, needs=("transformers",), device="h200")
 def llama_7b_2048(checks):
     """7B Llama, built on the device, 2,048 tokens."""
     _seven_billion(checks, 2048, False)
 
 
-@scenario(slow=True, device="h200")
+@scenario(slow=True, needs=("transformers",), device="h200")
 def llama_7b_2048_checkpointed(checks):
     """The same with activation checkpointing."""
     _seven_billion(checks, 2048, True)
 
 
-@scenario(slow=True, device="h200")
+@scenario(slow=True, needs=("transformers",), device="h200")
 def llama_7b_8192(checks):
     """7B Llama, 8,192 tokens."""
     _seven_billion(checks, 8192, False)
 
 
-@scenario(slow=True, device="h200")
+@scenario(slow=True, needs=("transformers",), device="h200")
 def llama_7b_8192_checkpointed(checks):
     """The same with activation checkpointing."""
     _seven_billion(checks, 8192, True)
 
 
-@scenario(slow=True, device="24GiB")
+@scenario(slow=True, needs=("transformers",), device="24GiB")
 def seven_billion_on_a_small_card(checks):
     """On 24 GiB the same model ends in PyTorch's own error."""
     import torch
