@@ -37,7 +37,7 @@ void arrays() {
   FREES(cudaFreeArray(array), "array", array, bytes);
 
   const cudaExtent volume{64, 32, 16};
-  const size_t volume_bytes = 64 * 32 * 16 * sizeof(float);
+  const size_t volume_bytes = volume.width * volume.height * volume.depth * sizeof(float);
   cudaArray_t box = nullptr;
   ALLOCATES(cudaMalloc3DArray(&box, &format, volume, 0), "array", box, volume_bytes);
   FREES(cudaFreeArray(box), "array", box, volume_bytes);

@@ -80,6 +80,7 @@ void worker(int number, int rounds) {
 void several_threads() {
   VICTIM_FRAME;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.emplace_back(worker, i, 8);
   for (std::thread& thread : threads) thread.join();
 }

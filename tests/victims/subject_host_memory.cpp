@@ -46,7 +46,7 @@ void pinned_memory() {
   SUCCEEDS(cudaHostGetDevicePointer(&seen_by_device, mapped, 0));
   FREES(cudaFreeHost(mapped), "pinned", mapped, 4096);
 
-  void* plain = std::aligned_alloc(4096, 65536);
+  void* plain = aligned_alloc(4096, 65536);
   say_raw("type", "\"expected\":0,\"is\":" + std::to_string(type_of(plain)));
   ALLOCATES(cudaHostRegister(plain, 65536, cudaHostRegisterDefault), "registered", plain, 65536);
   say_raw("type", "\"expected\":1,\"is\":" + std::to_string(type_of(plain)));

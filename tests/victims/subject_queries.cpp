@@ -52,7 +52,7 @@ void limits_and_peers() {
   SUCCEEDS(cudaDeviceGetLimit(&before, cudaLimitMallocHeapSize));
   SUCCEEDS(cudaDeviceSetLimit(cudaLimitMallocHeapSize, before * 2));
   SUCCEEDS(cudaDeviceGetLimit(&after, cudaLimitMallocHeapSize));
-  say_is("limit", static_cast<long long>(before * 2), static_cast<long long>(after));
+  say_is("limit", static_cast<long long>(before) * 2, static_cast<long long>(after));
   SUCCEEDS(cudaDeviceSetLimit(cudaLimitMallocHeapSize, before));
   int can = -1;
   SUCCEEDS(cudaDeviceCanAccessPeer(&can, 0, 0));

@@ -67,7 +67,7 @@ void two_dimensions() {
 void three_dimensions() {
   VICTIM_FRAME;
   const cudaExtent extent{24, 6, 4};
-  const std::vector<unsigned char> out = pattern(24 * 6 * 4);
+  const std::vector<unsigned char> out = pattern(extent.width * extent.height * extent.depth);
   std::vector<unsigned char> in(out.size());
   cudaPitchedPtr box{};
   ALLOCATES(cudaMalloc3D(&box, extent), "device", box.ptr, box.pitch * 6 * 4);

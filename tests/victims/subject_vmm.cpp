@@ -47,7 +47,7 @@ const void* as_pointer_of_handle(CUmemGenericAllocationHandle handle) {
 }  // namespace
 
 #define CREATE(handle, size, property) \
-  ALLOCATES(cuMemCreate(&handle, size, &property, 0), "vmm", as_pointer_of_handle(handle), size)
+  ALLOCATES(cuMemCreate(&(handle), size, &(property), 0), "vmm", as_pointer_of_handle(handle), size)
 
 void virtual_memory() {
   VICTIM_FRAME;

@@ -202,7 +202,7 @@ int run_vfork(const char*) {
   const Plugin plugin = local_plugin();
   void* block = allocate(plugin, 1 << 20);
   std::fflush(nullptr);
-  const pid_t child = vfork();
+  const pid_t child = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject
   if (child == 0) _exit(9);
   wait_for(child);
   return plugin.release(block);
@@ -347,6 +347,7 @@ int run_many_threads(const char*) {
   std::atomic<int> done{0};
   for (int wave = 0; wave < 10; ++wave) {
     std::vector<std::thread> threads;
+    threads.reserve(20);
     for (int i = 0; i < 20; ++i) {
       threads.emplace_back([&] {
         plugin.release(allocate(plugin, 8192));
