@@ -16,7 +16,8 @@ import tempfile
 
 ALLOC, FREE_BEGIN, FREE_END, HANDLE, RELEASE, MAP, UNMAP = 1, 2, 3, 4, 5, 6, 7
 POOL_DESTROY, POOL_RESERVED, IMPORT, FAILED, RETAIN, KERNEL = 11, 12, 13, 22, 23, 80
-MEMORY = {1: "device", 2: "managed", 3: "pinned", 4: "registered", 5: "array", 6: "pool", 7: "graph"}
+MEMORY = {1: "device", 2: "managed", 3: "pinned", 4: "registered", 5: "array", 6: "pool", 7: "graph",
+          11: "module"}
 GRAPH_POOL = 1 << 63
 
 SEQUENTIAL = ["device-memory", "nested-frames", "async-pools", "virtual-memory", "second-mapping", "managed-memory",
@@ -208,6 +209,14 @@ class Test:
         _, events, _ = self.run("kernels")
         names = {e["text"] for e in events if e["kind"] == KERNEL}
         self.check("kernels: a name is recorded", bool(names) and "" not in names, True)
+        witness, events, _ = self.run("device-variables")
+        end = next(line for line in reversed(witness) if "usage" in line)
+        ledger = Ledger()
+        for e in events:
+            if e["kind"] == 18 or e["api"] == "cuLibraryUnload":
+                continue  # the program's end unloads, after the witness spoke
+            ledger.apply(e)
+        self.check("bytes of variables", ledger.sums["module"], end["usage"]["module"])
 
 
 def main():

@@ -15,6 +15,25 @@ void instantiated(const Call& call, CUresult result, const CUgraphExec* exec) {
   emit(call, event);
 }
 
+// A node has an address now, and memory when its graph is launched.
+void added(const Call& call, const CUmemPoolProps& pool, CUdeviceptr pointer, size_t bytes) {
+  expect_graph_memory();
+  Event event{.kind = EventKind::physical_alloc,
+              .memory = Memory::graph,
+              .device = static_cast<int16_t>(pool.location.id),
+              .address = pointer,
+              .size = bytes,
+              .flags = kEventCaptured};
+  emit(call, event);
+}
+
+#if CUDA_VERSION >= 12030
+void added_if_memory(const Call& call, const CUgraphNodeParams& node) {
+  if (node.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    added(call, node.alloc.poolProps, node.alloc.dptr, node.alloc.bytesize);
+}
+#endif
+
 }  // namespace
 
 CUresult graph_add_mem_alloc_node(const Call& call,
@@ -24,16 +43,32 @@ CUresult graph_add_mem_alloc_node(const Call& call,
                                   size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
   const CUresult result = real(node, graph, dependencies, count, parameters);
   if (result != CUDA_SUCCESS || parameters == nullptr) return result;
-  expect_graph_memory();
-  Event event{.kind = EventKind::physical_alloc,
-              .memory = Memory::graph,
-              .device = static_cast<int16_t>(parameters->poolProps.location.id),
-              .address = parameters->dptr,
-              .size = parameters->bytesize,
-              .flags = kEventCaptured};
-  emit(call, event);
+  added(call, parameters->poolProps, parameters->dptr, parameters->bytesize);
   return result;
 }
+
+#if CUDA_VERSION >= 12030
+CUresult graph_add_node(const Call& call,
+                        CUresult (*real)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
+                                         CUgraphNodeParams*),
+                        CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters) {
+  const CUresult result = real(node, graph, dependencies, count, parameters);
+  if (result == CUDA_SUCCESS && parameters != nullptr) added_if_memory(call, *parameters);
+  return result;
+}
+
+CUresult graph_add_node_v2(const Call& call,
+                           CUresult (*real)(CUgraphNode*, CUgraph, const CUgraphNode*,
+                                            const CUgraphEdgeData*, size_t, CUgraphNodeParams*),
+                           CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* edges, size_t count,
+                           CUgraphNodeParams* parameters) {
+  const CUresult result = real(node, graph, dependencies, edges, count, parameters);
+  if (result == CUDA_SUCCESS && parameters != nullptr) added_if_memory(call, *parameters);
+  return result;
+}
+#endif
 
 CUresult graph_instantiate(const Call& call,
                            CUresult (*real)(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t),

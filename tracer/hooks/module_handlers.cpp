@@ -1,5 +1,9 @@
-// Code on the device. How many bytes it takes the driver does not say; the measured memory outside
-// both ledgers contains it.
+// Code on the device, and its variables. How many bytes the code takes the driver does not say; the
+// measured memory outside both ledgers contains it. Of a variable it tells the size when it is
+// looked up, which programs do often: each is recorded once, and ends with its module.
+#include <atomic>
+#include <cstring>
+
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
 #include "record/recorder.h"
@@ -14,7 +18,64 @@ void loaded(const Call& call, const void* module) {
   emit(call, event);
 }
 
+struct Variable {
+  std::atomic<uint64_t> address{0};  // 0: free entry
+  std::atomic<uint64_t> module{0};
+  std::atomic<uint32_t> epoch{0};
+};
+
+constexpr size_t kMaxVariables = 1024;  // beyond it they stay in what is measured outside
+
+constinit Variable g_variables[kMaxVariables];
+
+bool is_new_variable(uint64_t address, uint64_t module) {
+  const uint32_t epoch = recording_epoch();
+  size_t free = kMaxVariables;
+  for (size_t i = 0; i < kMaxVariables; ++i) {
+    const Variable& v = g_variables[i];
+    const uint64_t known = v.address.load(std::memory_order_relaxed);
+    const bool current = known != 0 && v.epoch.load(std::memory_order_relaxed) == epoch;
+    if (current && known == address && v.module.load(std::memory_order_relaxed) == module)
+      return false;
+    if (!current && free == kMaxVariables) free = i;
+  }
+  if (free == kMaxVariables) return false;
+  Variable& v = g_variables[free];
+  uint64_t seen = v.address.load(std::memory_order_relaxed);
+  if (!v.address.compare_exchange_strong(seen, address)) return false;
+  v.module.store(module, std::memory_order_relaxed);
+  v.epoch.store(epoch, std::memory_order_relaxed);
+  return true;
+}
+
+void looked_up(const Call& call, Memory memory, const CUdeviceptr* pointer, const size_t* bytes,
+               const void* module, const char* name) {
+  if (pointer == nullptr || bytes == nullptr || *pointer == 0) return;
+  if (!is_new_variable(*pointer, reinterpret_cast<uint64_t>(module))) return;
+  Event event{.kind = EventKind::physical_alloc,
+              .memory = memory,
+              .device = device_of_pointer(*pointer),
+              .address = *pointer,
+              .size = *bytes,
+              .object = reinterpret_cast<uint64_t>(module)};
+  event.extra = reinterpret_cast<uint64_t>(current_context());
+  if (name != nullptr) event.text = intern_string({name, strnlen(name, kMaxStringBytes)});
+  emit(call, event);
+}
+
+void forget_variables(const Call& call, uint64_t module) {
+  for (Variable& v : g_variables) {
+    if (v.module.load(std::memory_order_relaxed) != module) continue;
+    const uint64_t address = v.address.exchange(0, std::memory_order_relaxed);
+    v.module.store(0, std::memory_order_relaxed);
+    if (address == 0 || v.epoch.load(std::memory_order_relaxed) != recording_epoch()) continue;
+    Event event{.kind = EventKind::physical_free_end, .address = address};
+    emit_without_stack(call, event);
+  }
+}
+
 void unloaded(const Call& call, const void* module) {
+  forget_variables(call, reinterpret_cast<uint64_t>(module));
   Event event{.kind = EventKind::module_unload, .object = reinterpret_cast<uint64_t>(module)};
   emit(call, event);
 }
@@ -76,6 +137,32 @@ CUresult library_load_from_file(const Call& call,
 CUresult library_unload(const Call& call, CUresult (*real)(CUlibrary), CUlibrary library) {
   const CUresult result = real(library);
   if (result == CUDA_SUCCESS) unloaded(call, library);
+  return result;
+}
+
+CUresult module_get_global(const Call& call,
+                           CUresult (*real)(CUdeviceptr*, size_t*, CUmodule, const char*),
+                           CUdeviceptr* pointer, size_t* bytes, CUmodule module, const char* name) {
+  const CUresult result = real(pointer, bytes, module, name);
+  if (result == CUDA_SUCCESS) looked_up(call, Memory::module_data, pointer, bytes, module, name);
+  return result;
+}
+
+CUresult library_get_global(const Call& call,
+                            CUresult (*real)(CUdeviceptr*, size_t*, CUlibrary, const char*),
+                            CUdeviceptr* pointer, size_t* bytes, CUlibrary library,
+                            const char* name) {
+  const CUresult result = real(pointer, bytes, library, name);
+  if (result == CUDA_SUCCESS) looked_up(call, Memory::module_data, pointer, bytes, library, name);
+  return result;
+}
+
+CUresult library_get_managed(const Call& call,
+                             CUresult (*real)(CUdeviceptr*, size_t*, CUlibrary, const char*),
+                             CUdeviceptr* pointer, size_t* bytes, CUlibrary library,
+                             const char* name) {
+  const CUresult result = real(pointer, bytes, library, name);
+  if (result == CUDA_SUCCESS) looked_up(call, Memory::managed, pointer, bytes, library, name);
   return result;
 }
 
