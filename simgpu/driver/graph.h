@@ -92,6 +92,7 @@ GraphNode* new_node(Graph* graph, CUgraphNodeType type, const std::vector<GraphN
 void keep_kernel_parameters(GraphNode* node);
 void remove_node(GraphNode* node);  // with its edges
 void destroy_graph(Graph* graph);
+void release_user_object(UserObject* object, std::uint64_t count);
 Graph* clone_graph(const Graph* graph);
 // In an order in which every node follows its dependencies; empty where there is a cycle.
 std::vector<GraphNode*> topological_order(const Graph* graph);
