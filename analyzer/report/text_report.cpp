@@ -72,15 +72,17 @@ class TextWriter {
       line("  not measured from outside: no residual can be given");
       return;
     }
-    line("  {} used on the card, measured {} before: the ledger, {} of contexts and modules",
-         unit.quantity(measured.last.used),
-         seconds(view.moment.time_ns - std::min(view.moment.time_ns, measured.last.time_ns)),
-         unit.number(measured.context));
-    line("  {}, residual {} {}",
-         measured.last.separable
-             ? fmt::format("and {} of other processes", unit.number(measured.last.others_used))
-             : std::string("and other processes (not separable)"),
-         unit.signed_number(measured.residual), unit.name);
+    const uint64_t age = view.moment.time_ns - std::min(view.moment.time_ns, measured.last.time_ns);
+    const std::string others =
+        measured.last.separable
+            ? fmt::format("{} of other processes", unit.number(measured.last.others_used))
+            : std::string("other processes (not separable)");
+    line("{}", wrapped(fmt::format("  measured {} before: {} used on the card: the ledger, {} of "
+                                   "contexts and modules, {}; residual {} {}",
+                                   seconds(age), unit.quantity(measured.last.used),
+                                   unit.number(measured.context), others,
+                                   unit.signed_number(measured.residual), unit.name),
+                       2));
   }
 
   void write_high_water(const DeviceReport& device) {
