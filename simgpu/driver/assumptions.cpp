@@ -1,6 +1,10 @@
 // What the simulation had to make up, counted by operation; and what it refuses, said once.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -20,6 +24,15 @@ constexpr int kMost = 512;
 Assumption g_assumptions[kMost];
 std::mutex g_mutex;
 
+std::string escaped(const char* text) {
+  std::string result;
+  for (; *text != 0; ++text) {
+    if (*text == '"' || *text == '\\') result += '\\';
+    result += static_cast<unsigned char>(*text) < 0x20 ? ' ' : *text;
+  }
+  return result;
+}
+
 Assumption* find(const char* operation) {
   for (Assumption& known : g_assumptions) {
     const char* name = known.operation.load(std::memory_order_acquire);
@@ -38,6 +51,25 @@ Assumption* add(const char* operation) {
       return &slot;
     }
   return nullptr;
+}
+
+// SIMGPU_ASSUMPTIONS=<file>: a line of JSON per process that had to assume something, at its exit.
+__attribute__((destructor)) void write_assumptions() {
+  const char* path = std::getenv("SIMGPU_ASSUMPTIONS");
+  if (path == nullptr || *path == 0 || g_assumptions[0].operation.load() == nullptr) return;
+  std::string line = "{\"pid\":" + std::to_string(getpid()) + ",\"assumed\":{";
+  const char* separator = "";
+  for (const Assumption& known : g_assumptions) {
+    const char* name = known.operation.load(std::memory_order_acquire);
+    if (name == nullptr) break;
+    line += separator + ('"' + escaped(name)) + "\":" + std::to_string(known.count.load());
+    separator = ",";
+  }
+  line += "}}\n";
+  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  [[maybe_unused]] ssize_t written = write(file, line.data(), line.size());
+  close(file);
 }
 
 }  // namespace

@@ -215,6 +215,30 @@ def the_log_adds_up():
         assert sum(json.loads(line).get("refused", False) for line in log.open()) == 1
 
 
+def assumptions_are_written_at_exit():
+    import subprocess
+
+    program = (
+        "import ctypes, sys\n"
+        "cuda = ctypes.CDLL(sys.argv[1])\n"
+        "context, pointer = ctypes.c_void_p(), ctypes.c_uint64()\n"
+        "cuda.cuInit(0)\n"
+        "cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)\n"
+        "cuda.cuCtxSetCurrent(context)\n"
+        "cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(100))\n"
+        "back = ctypes.create_string_buffer(10)\n"
+        "if len(sys.argv) > 2: cuda.cuMemcpyDtoH_v2(back, pointer, ctypes.c_size_t(10))\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "assumptions"
+        os.environ["SIMGPU_ASSUMPTIONS"] = str(path)
+        library = str(FOLDER / "libcuda.so.1")
+        subprocess.run([sys.executable, "-c", program, library], check=True)
+        assert not path.exists(), "nothing was assumed"
+        subprocess.run([sys.executable, "-c", program, library, "read"], check=True)
+        (entry,) = [json.loads(line) for line in path.read_text().splitlines()]
+        assert list(entry["assumed"].values()) == [10]
+
+
 def names_choose_devices():
     class Description(ctypes.Structure):
         _fields_ = [("model", ctypes.c_char * 32), ("name", ctypes.c_char * 96), ("total", c_uint64),
@@ -354,7 +378,8 @@ def main():
     cases = [
         a_child_of_fork_is_refused, a_child_may_use_what_its_parent_did_not,
         memory_is_shared_with_another_process, late_events_are_late_and_repeatable,
-        an_event_that_passed_takes_the_earlier_ones_along, the_log_adds_up, names_choose_devices,
+        an_event_that_passed_takes_the_earlier_ones_along, the_log_adds_up,
+        assumptions_are_written_at_exit, names_choose_devices,
         visible_devices_are_numbered_anew, the_driver_version_can_be_chosen,
         nvml_agrees_and_initialises_nothing, exports_are_those_of_the_table]
     failed = []
