@@ -1,9 +1,12 @@
 #include "cubin.h"
 
 #include <elf.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -24,16 +27,66 @@ T load(const unsigned char* at) {
   return value;
 }
 
-struct Image {
-  const unsigned char* bytes;
-  const Elf64_Shdr* sections;
-  std::size_t count;
-  const char* names;
+// Copies memory whose extent is only what its own headers claim: a wrong claim is an error here,
+// not a fault.
+bool copy_carefully(const void* from, std::size_t size, std::vector<unsigned char>& to) {
+  to.resize(size);
+  iovec local{to.data(), size};
+  iovec remote{const_cast<void*>(from), size};
+  ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+  if (copied < 0 && (errno == ENOSYS || errno == EPERM)) {
+    std::memcpy(to.data(), from, size);  // where a sandbox forbids it
+    return true;
+  }
+  return copied == static_cast<ssize_t>(size);
+}
 
-  std::string_view name(std::size_t i) const { return names + sections[i].sh_name; }
-  const unsigned char* data(std::size_t i) const { return bytes + sections[i].sh_offset; }
+// An image with everything in bounds: sections, names, symbols.
+struct Image {
+  std::vector<unsigned char> bytes;
+  std::vector<Elf64_Shdr> sections;
+  std::string_view names;
+
+  // Both are checked by load_image.
+  std::string_view name(std::size_t i) const { return names.data() + sections[i].sh_name; }
+  const unsigned char* data(std::size_t i) const { return bytes.data() + sections[i].sh_offset; }
   bool has_data(std::size_t i) const { return sections[i].sh_type != SHT_NOBITS; }
+
+  // A string table's text, empty where it does not end with a zero.
+  std::string_view strings(std::size_t i) const {
+    if (!has_data(i) || sections[i].sh_size == 0) return {};
+    std::string_view text(reinterpret_cast<const char*>(data(i)), sections[i].sh_size);
+    return text.back() == 0 ? text : std::string_view{};
+  }
 };
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+// The section table stands behind the sections, the program headers behind that: the further end
+// of the two is the end of the image.
+bool load_image(const void* start, Image& image) {
+  std::vector<unsigned char> head;
+  if (!copy_carefully(start, sizeof(Elf64_Ehdr), head)) return false;
+  auto header = load<Elf64_Ehdr>(head.data());
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+      header.e_shoff == 0 || header.e_shoff > kMostBytes || header.e_phoff > kMostBytes ||
+      header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum)
+    return false;
+  std::uint64_t table_end = header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr);
+  std::uint64_t end = std::max(table_end, header.e_phoff + header.e_phnum * sizeof(Elf64_Phdr));
+  if (!copy_carefully(start, end, image.bytes)) return false;
+  for (std::size_t i = 0; i < header.e_shnum; ++i) {
+    auto section = load<Elf64_Shdr>(image.bytes.data() + header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type != SHT_NOBITS &&
+        (section.sh_offset > end || section.sh_size > end - section.sh_offset))
+      return false;
+    image.sections.push_back(section);
+  }
+  image.names = image.strings(header.e_shstrndx);
+  for (const Elf64_Shdr& section : image.sections)
+    if (section.sh_name >= image.names.size()) return false;
+  return true;
+}
 
 template <class Visit>
 void for_each_attribute(const Image& image, std::size_t section, Visit visit) {
@@ -77,21 +130,25 @@ bool strip(std::string_view& name, std::string_view prefix) {
 
 void read_symbols(const Image& image, std::size_t section, ImageInfo& info) {
   const Elf64_Shdr& header = image.sections[section];
-  if (header.sh_link >= image.count || header.sh_entsize != sizeof(Elf64_Sym)) return;
-  const char* names = reinterpret_cast<const char*>(image.data(header.sh_link));
-  const auto* symbols = reinterpret_cast<const Elf64_Sym*>(image.data(section));
-  for (std::size_t i = 0; i < header.sh_size / sizeof(Elf64_Sym); ++i)
-    if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && symbols[i].st_size != 0)
-      info.variables[names + symbols[i].st_name].size = symbols[i].st_size;
+  if (header.sh_link >= image.sections.size() || header.sh_entsize != sizeof(Elf64_Sym)) return;
+  std::string_view names = image.strings(header.sh_link);
+  std::vector<Elf64_Sym> symbols;
+  for (std::size_t i = 0; i < header.sh_size / sizeof(Elf64_Sym); ++i) {
+    symbols.push_back(load<Elf64_Sym>(image.data(section) + i * sizeof(Elf64_Sym)));
+    if (symbols.back().st_name >= names.size()) return;
+  }
+  for (const Elf64_Sym& symbol : symbols)
+    if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_size != 0)
+      info.variables[names.data() + symbol.st_name].size = symbol.st_size;
   // Registers and frames stand in the file's own .nv.info, by symbol.
-  for (std::size_t i = 0; i < image.count; ++i) {
+  for (std::size_t i = 0; i < image.sections.size(); ++i) {
     if (image.name(i) != ".nv.info") continue;
     for_each_attribute(
         image, i, [&](std::uint8_t attribute, const unsigned char* value, std::size_t size) {
           if ((attribute != kRegisterCount && attribute != kFrameSize) || size < 8) return;
           std::uint32_t symbol = load<std::uint32_t>(value);
-          if (symbol >= header.sh_size / sizeof(Elf64_Sym)) return;
-          auto kernel = info.kernels.find(std::string_view(names + symbols[symbol].st_name));
+          if (symbol >= symbols.size()) return;
+          auto kernel = info.kernels.find(std::string_view(names.data() + symbols[symbol].st_name));
           if (kernel == info.kernels.end()) return;
           (attribute == kRegisterCount ? kernel->second.registers : kernel->second.local_bytes) =
               load<std::uint32_t>(value + 4);
@@ -126,22 +183,16 @@ ImageKind image_kind(const void* image) {
   return ImageKind::kInvalid;
 }
 
-ImageInfo read_elf(const void* data) {
+ImageInfo read_elf(const void* start) {
   ImageInfo info;
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes);
-  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr) ||
-      header->e_shoff == 0 || header->e_shnum == 0 || header->e_shstrndx >= header->e_shnum)
-    return info;
-  Image image{bytes, reinterpret_cast<const Elf64_Shdr*>(bytes + header->e_shoff), header->e_shnum,
-              nullptr};
-  image.names = reinterpret_cast<const char*>(image.data(header->e_shstrndx));
+  Image image;
+  if (!load_image(start, image)) return info;
   info.readable = true;
-  for (std::size_t i = 0; i < image.count; ++i) {
+  for (std::size_t i = 0; i < image.sections.size(); ++i) {
     std::string_view name = image.name(i);
     if (strip(name, ".nv.info.")) read_kernel_attributes(image, i, info.kernels[std::string(name)]);
   }
-  for (std::size_t i = 0; i < image.count; ++i) {
+  for (std::size_t i = 0; i < image.sections.size(); ++i) {
     std::string_view name = image.name(i);
     auto size = static_cast<std::uint32_t>(image.sections[i].sh_size);
     if (strip(name, ".nv.shared.")) {

@@ -19,6 +19,7 @@ CUresult read_image(const void* image, Module* module) {
   switch (image_kind(image)) {
     case ImageKind::kElf:
       module->image = read_elf(image);
+      if (!module->image.readable) return CUDA_ERROR_INVALID_IMAGE;
       break;
     case ImageKind::kPtx:
       module->image = read_ptx(static_cast<const char*>(image));

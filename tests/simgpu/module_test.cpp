@@ -3,6 +3,7 @@
 // Its parameters and variables stand in kernels.cu.
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,25 @@ TEST_CASE("a cubin tells its kernels, parameters and variables") {
   OK(cuModuleUnload(module));
   CHECK(gpu.usage().module == 0);
   CHECK(cuModuleGetFunction(&scale, module, "scale") == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("a damaged cubin is an error, not a fault") {
+  SimulatedContext gpu;
+  const std::vector<char> image = cubin();
+  std::mt19937 random(20);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<char> damaged = image;
+    // The header alone on every second turn: there the damage tells most.
+    const std::size_t reach = i % 2 == 0 ? 64 : damaged.size();
+    for (int n = 0; n < 10; ++n) damaged[4 + random() % (reach - 4)] = static_cast<char>(random());
+    CUmodule module = nullptr;
+    const CUresult result = cuModuleLoadData(&module, damaged.data());
+    CHECK((result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_IMAGE));
+    if (result == CUDA_SUCCESS) OK(cuModuleUnload(module));
+    if (result == CUDA_ERROR_INVALID_IMAGE) ++refused;
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("libraries, and PTX") {
