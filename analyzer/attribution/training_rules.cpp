@@ -5,13 +5,11 @@
 namespace vramtrack {
 namespace {
 
-bool ends_before(uint64_t block, uint64_t sequence, const Scene& scene) {
-  return scene.evidence().end_of(block).sequence <= sequence;
-}
-
-// A block that was made during one activity and is gone before the next begins.
+// A block that was made during one activity and is gone before the next begins. One that is never
+// freed is not passing, even where the recording ends in the same activity.
 bool is_passing(const Block& block, const Scene& scene) {
-  return ends_before(block.sequence, scene.evidence().end_of_activity(block.sequence), scene);
+  const uint64_t end = scene.evidence().end_of(block.sequence).sequence;
+  return end != kNever && end <= scene.evidence().end_of_activity(block.sequence);
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ std::optional<Verdict> parameters_from_stack(const Block& block, const Scene& sc
     return Verdict{Category::parameters, "", "made where a module is moved to the device", 0.97};
   const bool creates = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
   if (!creates) return std::nullopt;
-  if (scene.evidence().end_of(block.sequence).sequence != kNever && is_passing(block, scene))
+  if (is_passing(block, scene))
     return Verdict{Category::workspace, "", "made and freed while a module is created", 0.7};
   return Verdict{Category::parameters, "", "made where a module creates its parameters", 0.93};
 }

@@ -71,6 +71,20 @@ TEST_CASE("attention grows with the square of the length, other activations with
   CHECK(full.mib["activations"] < 2.05 * half.mib["activations"]);
 }
 
+TEST_CASE("what an optimizer's last step leaves is state, though the recording ends in it") {
+  const auto recording =
+      open_recording(std::string(VRAMTRACK_TEST_DATA) + "/snapshots/train-ctx512.pickle.zst");
+  const Timeline timeline = survey(*recording);
+  const MemoryState state = state_at(*recording, find_moment(timeline, "end", 0));
+  const Scene scene(*recording, timeline, state);
+  double optimizer_state = 0;
+  state.for_each_live(0, [&](const Block& block) {
+    if (judge(block, scene).category == Category::optimizer_state)
+      optimizer_state += static_cast<double>(comparable_size(block)) / kMiB;
+  });
+  CHECK(optimizer_state == Approx(2 * 1614.3).margin(1));
+}
+
 TEST_CASE("the peak moves from the optimizer to the loss to the backward pass") {
   // What allocated at the peak: optimizer.py:80, log_softmax in cross_entropy, an autograd thread.
   CHECK(peak_of(128).activity == Activity::optimizer);

@@ -181,9 +181,21 @@ std::string known_good(const Recording& recording, const Block& block) {
   return {};
 }
 
+// The last allocation: after it a program only takes down what it built, and at the very end, with
+// its contexts gone, nothing is live at all.
+Moment last_allocation(const Recording& recording, const Timeline& timeline) {
+  Moment moment = timeline.end;
+  recording.for_each([&moment](const Event& event) {
+    if (event.kind == EventKind::block_alloc || event.kind == EventKind::physical_alloc)
+      moment.sequence = event.sequence;
+    return true;
+  });
+  return moment;
+}
+
 std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& timeline) {
   std::map<std::tuple<std::string, int16_t, std::string>, NeverFreed> by_site;
-  const MemoryState state = state_at(recording, timeline.end);
+  const MemoryState state = state_at(recording, last_allocation(recording, timeline));
   for (const auto& [device, unused] : timeline.devices) {
     state.for_each_live(device, [&, ordinal = device](const Block& block) {
       const std::string site = call_site(recording.definitions(), block.stack);
