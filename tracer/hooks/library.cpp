@@ -1,5 +1,6 @@
 // The library's beginning in a process, and what waits until the process uses a GPU.
 #include <dlfcn.h>
+#include <link.h>
 
 #include "hooks/first_contact.h"
 #include "hooks/pending_frees.h"
@@ -51,13 +52,31 @@ __attribute__((constructor)) void library_begins() {
 }  // namespace
 }  // namespace vramtrack
 
+namespace {
+
+// How many libraries have gone so far.
+unsigned long long unloaded_libraries() {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        *static_cast<unsigned long long*>(data) = info->dlpi_subs;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+}  // namespace
+
 // Libraries that go take the addresses in our caches with them.
 extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) {
   using Function = int (*)(void*);
   static Function real = nullptr;
   if (real == nullptr) real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "dlclose"));
+  if (!vramtrack::g_contacted.load(std::memory_order_relaxed)) return real(handle);
+  const unsigned long long before = unloaded_libraries();
   const int result = real(handle);
-  if (vramtrack::g_contacted.load(std::memory_order_relaxed)) {
+  if (unloaded_libraries() != before) {
     const vramtrack::Guard guard;
     vramtrack::forget_callers();
     vramtrack::stacks_on_dlclose();

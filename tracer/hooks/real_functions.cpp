@@ -70,20 +70,58 @@ bool driver_ready() {
 
 // ---- callers
 
-struct Caller {
-  std::atomic<Caller*> next{nullptr};
-  uintptr_t begin = 0;
-  uintptr_t end = 0;
-  RealFunction real{};
-  uint32_t generation = 0;
+// What each call site means by each name: a table without locks, keyed by return address, hook and
+// generation. An entry is replaced by clearing its key, storing the value, storing the new key; a
+// reader believes a value that it finds between two equal keys.
+struct CallSite {
+  std::atomic<uint64_t> key{0};
+  std::atomic<uint64_t> value{0};
 };
 
-constexpr size_t kMaxCallers = 4096;
+constexpr size_t kCallSites = 1U << 13;
+constexpr size_t kProbes = 4;
+constexpr uint64_t kFromAllocator = uint64_t{1} << 63;  // no function of a process lies there
 
-constinit Caller g_callers[kMaxCallers];
-constinit std::atomic<size_t> g_caller_count{0};
-constinit std::atomic<Caller*> g_callers_of[kHookCount] = {};
-constinit std::atomic<uint32_t> g_generation{0};
+constinit CallSite g_call_sites[kCallSites];
+constinit std::atomic<uint32_t> g_generation{0};  // grows when libraries go
+
+uint64_t site_key(Hook hook, const void* caller) {
+  const uint64_t generation = g_generation.load(std::memory_order_acquire);
+  uint64_t h = reinterpret_cast<uint64_t>(caller) ^ (static_cast<uint64_t>(hook) << 48) ^
+               (generation * 0x9e3779b97f4a7c15);
+  h = (h ^ (h >> 31)) * 0xff51afd7ed558ccd;
+  h ^= h >> 33;
+  return h == 0 ? 1 : h;
+}
+
+bool find_site(uint64_t key, RealFunction& real) {
+  for (size_t probe = 0; probe < kProbes; ++probe) {
+    const CallSite& site = g_call_sites[(key + probe) % kCallSites];
+    if (site.key.load(std::memory_order_acquire) != key) continue;
+    const uint64_t value = site.value.load(std::memory_order_acquire);
+    if (site.key.load(std::memory_order_acquire) != key) continue;
+    real.address = reinterpret_cast<void*>(value & ~kFromAllocator);
+    real.from_allocator = (value & kFromAllocator) != 0;
+    return true;
+  }
+  return false;
+}
+
+void remember_site(uint64_t key, const RealFunction& real) {
+  if (real.address == nullptr) return;
+  CallSite* free = &g_call_sites[key % kCallSites];  // replaced where all are taken
+  for (size_t probe = 0; probe < kProbes; ++probe) {
+    CallSite& site = g_call_sites[(key + probe) % kCallSites];
+    if (site.key.load(std::memory_order_relaxed) != 0) continue;
+    free = &site;
+    break;
+  }
+  free->key.store(0, std::memory_order_release);
+  free->value.store(
+      reinterpret_cast<uint64_t>(real.address) | (real.from_allocator ? kFromAllocator : 0),
+      std::memory_order_release);
+  free->key.store(key, std::memory_order_release);
+}
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return slice(text, 0, prefix.size()) == prefix;
@@ -134,52 +172,25 @@ Candidates find_candidates(std::string_view name, const void* caller) {
   return found;
 }
 
-struct Choice {
-  uintptr_t begin = 0;
-  uintptr_t end = 0;
-  RealFunction real{};
-};
-
-Choice choose(std::string_view name, const void* caller) {
+RealFunction choose(std::string_view name, const void* caller) {
   const Candidates candidates = find_candidates(name, caller);
-  Choice choice;
+  RealFunction choice;
   const auto take_first = [&](auto accept) {
-    for (size_t i = 0; i < candidates.count && choice.real.address == nullptr; ++i)
-      if (accept(candidates.all[i])) choice.real.address = candidates.all[i].real;
+    for (size_t i = 0; i < candidates.count && choice.address == nullptr; ++i)
+      if (accept(candidates.all[i])) choice.address = candidates.all[i].real;
   };
   using One = Candidates::One;
   take_first([](const One& c) { return c.interposer; });
   take_first([](const One& c) { return c.is_caller; });
   for_each_loaded_object([&](const LoadedObject& object) {
     if (!object.contains(caller)) return true;
-    choice.begin = object.begin();
-    choice.end = object.end();
-    choice.real.from_allocator = starts_with(object.name(), "libc10_cuda.so");
+    choice.from_allocator = starts_with(object.name(), "libc10_cuda.so");
     take_first([&object](const One& c) { return object.needs(c.soname); });
     return false;
   });
   take_first([](const One& c) { return c.runtime; });
   take_first([](const One&) { return true; });
   return choice;
-}
-
-void remember(Hook hook, const Choice& choice, uint32_t generation) {
-  if (choice.real.address == nullptr || choice.end == 0) return;
-  const size_t index = g_caller_count.fetch_add(1, std::memory_order_relaxed);
-  if (index >= kMaxCallers) {  // looked up each time from now on
-    g_caller_count.store(kMaxCallers, std::memory_order_relaxed);
-    return;
-  }
-  Caller& entry = g_callers[index];
-  entry.begin = choice.begin;
-  entry.end = choice.end;
-  entry.real = choice.real;
-  entry.generation = generation;
-  std::atomic<Caller*>& head = g_callers_of[static_cast<size_t>(hook)];
-  Caller* first = head.load(std::memory_order_relaxed);
-  do entry.next.store(first, std::memory_order_relaxed);
-  while (!head.compare_exchange_weak(first, &entry, std::memory_order_release,
-                                     std::memory_order_relaxed));
 }
 
 }  // namespace
@@ -207,14 +218,12 @@ void* wrapper_for(void* real) {
 }
 
 RealFunction real_with_caller(Hook hook, const void* caller) {
-  const auto address = reinterpret_cast<uintptr_t>(caller);
-  const uint32_t generation = g_generation.load(std::memory_order_acquire);
-  for (const Caller* c = g_callers_of[static_cast<size_t>(hook)].load(std::memory_order_acquire);
-       c != nullptr; c = c->next.load(std::memory_order_relaxed))
-    if (address >= c->begin && address < c->end && c->generation == generation) return c->real;
-  const Choice choice = choose(hook_info(hook).name, caller);
-  remember(hook, choice, generation);
-  return choice.real;
+  const uint64_t key = site_key(hook, caller);
+  RealFunction real;
+  if (find_site(key, real)) return real;
+  real = choose(hook_info(hook).name, caller);
+  remember_site(key, real);
+  return real;
 }
 
 bool somebody_exports(Hook hook) {
