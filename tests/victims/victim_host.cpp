@@ -208,6 +208,17 @@ int run_vfork(const char*) {
   return plugin.release(block);
 }
 
+// CUDA does not survive a fork: the child gets an error, and the parent goes on.
+int run_fork_use(const char*) {
+  const Plugin plugin = local_plugin();
+  void* block = allocate(plugin, 1 << 20);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) _exit(plugin.run());
+  wait_for(child);
+  return plugin.release(block);
+}
+
 // The child is the one that uses the GPU, as after a fork in a server that has not.
 int run_fork_first(const char*) {
   std::fflush(nullptr);
@@ -442,6 +453,7 @@ constexpr Mode modes[] = {
     {"four-arguments", run_four_arguments},
     {"is-cuda-there", run_is_cuda_there},
     {"fork", run_fork},
+    {"fork-use", run_fork_use},
     {"raw-fork", run_raw_fork},
     {"vfork", run_vfork},
     {"fork-first", run_fork_first},

@@ -86,7 +86,9 @@ Frame::~Frame() {
 }
 
 std::string api_name(const char* spelling) {
-  return std::string(spelling, std::strcspn(spelling, "( "));
+  constexpr char kDriver[] = "DRIVER_CALL(";
+  if (std::strncmp(spelling, kDriver, sizeof kDriver - 1) == 0) spelling += sizeof kDriver - 1;
+  return std::string(spelling, std::strcspn(spelling, "(, "));
 }
 
 void watch_device(int device) {

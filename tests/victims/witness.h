@@ -46,7 +46,8 @@ struct Event {
 
 void say(const Event& event);
 
-// The name of a CUDA call from its spelling: "cudaMalloc(&p, n)" gives "cudaMalloc".
+// The name of a CUDA call from its spelling: "cudaMalloc(&p, n)" gives "cudaMalloc", and
+// "DRIVER_CALL(cuMemMap, a, n)" gives "cuMemMap".
 std::string api_name(const char* spelling);
 
 // Device that `usage` is about; 0 unless a victim works on another.
