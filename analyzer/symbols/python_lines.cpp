@@ -8,8 +8,9 @@ namespace {
 uint8_t unsigned_at(std::string_view table, size_t at) {
   return static_cast<uint8_t>(table[at]);
 }
-int8_t signed_at(std::string_view table, size_t at) {
-  return static_cast<int8_t>(table[at]);
+int signed_at(std::string_view table, size_t at) {
+  const int value = unsigned_at(table, at);
+  return value < 128 ? value : value - 256;
 }
 
 uint32_t as_line(int64_t line) {
@@ -52,7 +53,7 @@ class LocationTable {
     while (at_ < bytes_.size()) {
       const uint8_t head = unsigned_at(bytes_, at_++);
       const unsigned kind = head >> 3 & 15;
-      end += ((head & 7U) + 1) * 2;
+      end += uint64_t{2} * ((head & 7U) + 1);
       line += line_step(kind);
       if (offset < end) return kind == kNoLocation ? 0 : as_line(line);
       while (at_ < bytes_.size() && (unsigned_at(bytes_, at_) & 0x80) == 0) ++at_;

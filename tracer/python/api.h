@@ -22,7 +22,8 @@ inline constexpr int kFileInput = 257;  // Py_file_input
 using AuditHook = int (*)(const char* event, PyObject* arguments, void* data);
 using PendingCall = int (*)(void* data);
 
-// name, result, parameters
+// name, result, parameters. A result or a list of parameters cannot stand in parentheses of its
+// own. NOLINTBEGIN(bugprone-macro-parentheses)
 #define VRAMTRACK_PYTHON_FUNCTIONS(X)                                   \
   X(PySys_AddAuditHook, int, (AuditHook, void*))                        \
   X(Py_AddPendingCall, int, (PendingCall, void*))                       \
@@ -58,6 +59,7 @@ struct PythonApi {
 #define VRAMTRACK_DECLARE(name, result, parameters) result(*name) parameters;
   VRAMTRACK_PYTHON_FUNCTIONS(VRAMTRACK_DECLARE)
 #undef VRAMTRACK_DECLARE
+  // NOLINTEND(bugprone-macro-parentheses)
   PyObject* none;             // &_Py_NoneStruct
   PyObject** exception_type;  // &PyExc_Exception
 };

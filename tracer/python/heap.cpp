@@ -11,16 +11,16 @@ namespace {
 
 PyObject* type_of(PyObject* object) {
   PyObject* type = nullptr;
-  std::memcpy(&type, reinterpret_cast<const char*>(object) + kObjectType, sizeof type);
+  std::memcpy(&type, reinterpret_cast<const char*>(object) + kObjectType, sizeof(uintptr_t));
   return type;
 }
 
 // A set of addresses. Full at half its places: the types beyond are then not seen.
 class AddressSet {
  public:
-  AddressSet() : places_(static_cast<PyObject**>(map_pages(kPlaces * sizeof(PyObject*)))) {}
+  AddressSet() : places_(static_cast<PyObject**>(map_pages(kBytes))) {}
   ~AddressSet() {
-    if (places_ != nullptr) unmap_pages(places_, kPlaces * sizeof(PyObject*));
+    if (places_ != nullptr) unmap_pages(places_, kBytes);
   }
   AddressSet(const AddressSet&) = delete;
   AddressSet& operator=(const AddressSet&) = delete;
@@ -40,6 +40,7 @@ class AddressSet {
 
  private:
   static constexpr size_t kPlaces = 1 << 16;
+  static constexpr size_t kBytes = kPlaces * sizeof(uintptr_t);
 
   PyObject** find(PyObject* address) {
     if (places_ == nullptr) return nullptr;

@@ -4,8 +4,10 @@
 
 namespace vramtrack {
 
+// NOLINTBEGIN(bugprone-dynamic-static-initializers): they are constants
 extern const char kHelperSource[];  // helper.py
 extern const char kModuleSource[];  // python/vramtrack/__init__.py
+// NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace vramtrack
 

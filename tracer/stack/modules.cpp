@@ -30,7 +30,7 @@ const char* keep_path(const char* path) {
   static size_t left = 0;
   const size_t bytes = strnlen(path, kMaxPath - 1) + 1;
   if (bytes > left) {
-    constexpr size_t kPages = 256 * 1024;
+    constexpr size_t kPages = size_t{256} * 1024;
     pages = static_cast<char*>(map_pages(kPages));
     left = pages == nullptr ? 0 : kPages;
     if (pages == nullptr) return "";

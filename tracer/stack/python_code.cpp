@@ -15,7 +15,7 @@ namespace vramtrack {
 namespace {
 
 // A record has to fit into a chunk; a table beyond this is cut, which costs lines, not frames.
-constexpr size_t kMaxLineTable = 32 * 1024;
+constexpr size_t kMaxLineTable = size_t{32} * 1024;
 constexpr size_t kMaxText = 1024;
 
 constinit InternTable<uint32_t> g_codes;  // address -> id and kMethod, 0: unknown or freed
