@@ -7,6 +7,7 @@ Exits 77 (skipped) where there is no copy of the vendor's library.
 """
 
 import ctypes
+import json
 import os
 import sys
 
@@ -31,11 +32,11 @@ def main():
     if os.fork() == 0:
         os.close(reader)
         with os.fdopen(writer, "w") as out:
-            out.write(repr(texts(real_path)))
+            json.dump(texts(real_path), out)
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as answer:
-        real = eval(answer.read())  # our own child's repr
+        real = json.load(answer)
     ours = texts(ours_path)
     different = 0
     for function, answers in real.items():

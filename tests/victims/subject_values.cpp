@@ -85,6 +85,31 @@ void three_dimensions() {
   FREES(cudaFree(box.ptr), "device", box.ptr, box.pitch * 6 * 4);
 }
 
+#if CUDART_VERSION >= 13000
+void batch() {
+  VICTIM_FRAME;
+  constexpr size_t kBytes = 256;
+  const std::vector<unsigned char> out = pattern(kBytes);
+  std::vector<unsigned char> in(kBytes);
+  unsigned char* block = nullptr;
+  cudaStream_t stream = nullptr;
+  ALLOCATES(cudaMalloc((void**)&block, kBytes), "device", block, kBytes);
+  SUCCEEDS(cudaStreamCreate(&stream));
+  void* to[] = {block, block + 100};
+  const void* from[] = {out.data(), out.data() + 100};
+  const size_t sizes[] = {100, kBytes - 100};
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  size_t first = 0;
+  SUCCEEDS(cudaMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream));
+  SUCCEEDS(cudaMemcpyAsync(in.data(), block, kBytes, cudaMemcpyDeviceToHost, stream));
+  SUCCEEDS(cudaStreamSynchronize(stream));
+  say_equal("batch", in == out);
+  SUCCEEDS(cudaStreamDestroy(stream));
+  FREES(cudaFree(block), "device", block, kBytes);
+}
+#endif
+
 void events_pass_time() {
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
@@ -107,6 +132,9 @@ void values() {
   HERE(one_dimension());
   HERE(two_dimensions());
   HERE(three_dimensions());
+#if CUDART_VERSION >= 13000
+  HERE(batch());
+#endif
   events_pass_time();
 }
 
