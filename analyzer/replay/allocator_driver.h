@@ -65,6 +65,7 @@ class AllocatorDriver {
                   Mode mode, AllocatorSimulator::Limits limits = {});
   void set_beginning(Beginning beginning) { beginning_ = beginning; }
   void set_unknown_request(UnknownRequest unknown) { unknown_ = unknown; }
+  void set_tie_break(TieBreak tie_break) { simulator_.set_tie_break(tie_break); }
   void set_placement(Placement placement) { placement_ = placement; }
   // Ends the run at the first recorded OOM: what the program did afterwards depends on it.
   void stop_at_oom() { stop_at_oom_ = true; }

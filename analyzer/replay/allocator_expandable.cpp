@@ -24,6 +24,7 @@ SimulatedBlock* AllocatorSimulator::new_range(const Request& request) {
   range = {place(size, true), size, page};
   SimulatedBlock* block = make_block(range.address, size, request.stream, request.pool);
   block->range = &range;
+  block->birth = next_birth();
   block->mapped = false;
   request.pool->unmapped.insert(block);
   return block;
@@ -73,6 +74,7 @@ bool AllocatorSimulator::map(SimulatedBlock* block, uint64_t size) {
     SimulatedBlock* rest =
         make_block(block->address + bytes, block->size - bytes, block->stream, pool);
     rest->range = block->range;
+    rest->birth = block->birth;
     rest->mapped = false;
     rest->prev = block;
     rest->next = block->next;
@@ -103,6 +105,7 @@ void AllocatorSimulator::unmap(SimulatedBlock* block) {
   if (first > offset) {
     SimulatedBlock* before = make_block(block->address, first - offset, block->stream, pool);
     before->range = block->range;
+    before->birth = block->birth;
     before->prev = block->prev;
     before->next = block;
     if (before->prev != nullptr) before->prev->next = before;
@@ -115,6 +118,7 @@ void AllocatorSimulator::unmap(SimulatedBlock* block) {
     SimulatedBlock* after = make_block(block->address + block->size,
                                        end - block->address - block->size, block->stream, pool);
     after->range = block->range;
+    after->birth = block->birth;
     after->prev = block;
     after->next = block->next;
     if (after->next != nullptr) after->next->prev = after;
@@ -125,7 +129,11 @@ void AllocatorSimulator::unmap(SimulatedBlock* block) {
   changed(SegmentChange::Kind::unmap, block->address, block->size, block->stream);
   merge(block, block->prev);
   merge(block, block->next);
-  pool->unmapped.insert(block);
+  if (block->is_split()) {
+    pool->unmapped.insert(block);
+  } else {
+    discard(block);  // nothing of the range is mapped: its address space goes back too
+  }
 }
 
 // A run that was mapped before the first request. Where its range begins is not known; runs of one
@@ -143,6 +151,7 @@ void AllocatorSimulator::add_mapped_run(uint64_t address, uint64_t size, uint64_
     range = {address, kRangeBytes / page * page, page};
     home = make_block(address, range.size, stream, &pool);
     home->range = &range;
+    home->birth = next_birth();
     home->mapped = false;
     pool.unmapped.insert(home);
   }
@@ -150,6 +159,7 @@ void AllocatorSimulator::add_mapped_run(uint64_t address, uint64_t size, uint64_
   const auto cut_front = [&](uint64_t bytes, bool mapped) {
     SimulatedBlock* front = make_block(home->address, bytes, stream, &pool);
     front->range = home->range;
+    front->birth = home->birth;
     front->mapped = mapped;
     front->prev = home->prev;
     front->next = home;

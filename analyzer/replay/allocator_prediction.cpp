@@ -31,10 +31,29 @@ WhatIf::WhatIf(const Recording& recording, int16_t device)
       return !settings_.expandable_segments;
     });
   }
-  AllocatorDriver driver(recording.definitions(), device, settings_, AllocatorDriver::Mode::follow);
-  events_.for_each(device, [&](const Event& event) { return driver.apply(event); });
+  // Which version wrote it is not recorded: the tie-break that explains more of it counts.
+  counts_ = follow(TieBreak::lowest_address);
+  tie_breaks_ = {TieBreak::lowest_address};
+  if (!possible()) return;
+  const auto explained = [](const DriverCounts& counts) {
+    return counts.addresses_equal + counts.segment_events_equal;
+  };
+  const DriverCounts other = follow(TieBreak::oldest_segment);
+  if (explained(other) > explained(counts_)) {
+    counts_ = other;
+    tie_breaks_ = {TieBreak::oldest_segment};
+  } else if (explained(other) == explained(counts_)) {
+    tie_breaks_.push_back(TieBreak::oldest_segment);
+  }
+}
+
+DriverCounts WhatIf::follow(TieBreak tie_break) const {
+  AllocatorDriver driver(events_.recording().definitions(), device_, settings_,
+                         AllocatorDriver::Mode::follow);
+  driver.set_tie_break(tie_break);
+  events_.for_each(device_, [&](const Event& event) { return driver.apply(event); });
   driver.finish();
-  counts_ = driver.counts();
+  return driver.counts();
 }
 
 bool WhatIf::exact() const {
@@ -47,9 +66,9 @@ bool WhatIf::credible() const {
   if (!possible()) return false;
   if (exact()) return true;
   const auto recorded = static_cast<double>(counts_.recorded_reserved_peak);
-  const auto replayed = static_cast<double>(
-      run(settings_, Beginning::keep, Placement::like_recorded, UnknownRequest::largest)
-          .reserved_peak);
+  const auto replayed = static_cast<double>(run(settings_, tie_breaks_.front(), Beginning::keep,
+                                                Placement::like_recorded, UnknownRequest::largest)
+                                                .reserved_peak);
   return std::abs(replayed - recorded) <= 0.01 * recorded;
 }
 
@@ -65,12 +84,14 @@ AllocatorSimulator::Limits WhatIf::limits(const AllocatorSettings& settings) con
   return limits;
 }
 
-WhatIf::Outcome WhatIf::run(const AllocatorSettings& settings, Beginning beginning,
-                            Placement placement, UnknownRequest unknown) const {
+WhatIf::Outcome WhatIf::run(const AllocatorSettings& settings, TieBreak tie_break,
+                            Beginning beginning, Placement placement,
+                            UnknownRequest unknown) const {
   AllocatorDriver driver(events_.recording().definitions(), device_, settings,
                          AllocatorDriver::Mode::suppose, limits(settings));
   driver.set_beginning(beginning);
   driver.set_placement(placement);
+  driver.set_tie_break(tie_break);
   driver.set_unknown_request(unknown);
   if (counts_.oom_recorded) driver.stop_at_oom();
   events_.for_each(device_, [&](const Event& event) { return driver.apply(event); });
@@ -93,14 +114,21 @@ Prediction WhatIf::predict(const AllocatorSettings& settings) const {
   std::vector<Outcome> outcomes;
   const bool rounded = counts_.rounded_requests != 0;
   const bool in_force = settings.text() == settings_.text();
-  for (const Beginning beginning : {Beginning::keep, Beginning::repack}) {
-    // Under the settings in force there is nothing to suppose about what was recorded.
-    if (beginning == Beginning::repack && (counts_.began_empty || in_force)) continue;
-    for (const Placement placement : {Placement::like_recorded, Placement::ascending}) {
-      if (placement == Placement::ascending && in_force && beginning == Beginning::keep) continue;
-      outcomes.push_back(run(settings, beginning, placement, UnknownRequest::largest));
+  const auto runs = [&](Beginning beginning, Placement placement) {
+    for (const TieBreak tie_break : tie_breaks_) {
+      outcomes.push_back(run(settings, tie_break, beginning, placement, UnknownRequest::largest));
       if (rounded)
-        outcomes.push_back(run(settings, beginning, placement, UnknownRequest::smallest));
+        outcomes.push_back(
+            run(settings, tie_break, beginning, placement, UnknownRequest::smallest));
+    }
+  };
+  runs(Beginning::keep, Placement::like_recorded);
+  // Under the settings in force there is nothing to suppose about what was recorded.
+  if (!in_force) {
+    runs(Beginning::keep, Placement::ascending);
+    if (!counts_.began_empty) {
+      runs(Beginning::repack, Placement::like_recorded);
+      runs(Beginning::repack, Placement::ascending);
     }
   }
   const auto [least, most] = std::minmax_element(
@@ -121,6 +149,10 @@ Prediction WhatIf::predict(const AllocatorSettings& settings) const {
     prediction.notes.emplace_back(
         "the recording has no beginning: low if what was there had been laid out anew, high if it "
         "had stayed as it was, or the other way round");
+  if (counts_.cache_releases != 0)
+    prediction.notes.emplace_back(
+        "calls of empty_cache() that released nothing left no trace; under other settings they "
+        "might have released something");
   if (rounded)
     prediction.notes.push_back(fmt::format("{} of {} requests are known only rounded",
                                            counts_.rounded_requests, counts_.requests));

@@ -68,13 +68,15 @@ class WhatIf {
 
  private:
   struct Outcome;
-  Outcome run(const AllocatorSettings& settings, Beginning beginning, Placement placement,
-              UnknownRequest unknown) const;
+  DriverCounts follow(TieBreak tie_break) const;
+  Outcome run(const AllocatorSettings& settings, TieBreak tie_break, Beginning beginning,
+              Placement placement, UnknownRequest unknown) const;
   [[nodiscard]] AllocatorSimulator::Limits limits(const AllocatorSettings& settings) const;
 
   AllocatorEvents events_;
   int16_t device_;
   AllocatorSettings settings_;
+  std::vector<TieBreak> tie_breaks_;  // those that explain the recording equally well
   DriverCounts counts_;
   bool foreign_backend_ = false;
 };

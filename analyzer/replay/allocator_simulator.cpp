@@ -76,7 +76,9 @@ void AllocatorSimulator::add_segment(uint64_t address, uint64_t size, uint64_t s
   if (expandable) {
     add_mapped_run(address, size, stream, pool);
   } else {
-    put_free(make_block(address, size, stream, &pool));
+    SimulatedBlock* block = make_block(address, size, stream, &pool);
+    block->birth = next_birth();
+    put_free(block);
   }
   reserved_ += size;
   reserved_peak_ = std::max(reserved_peak_, reserved_);
@@ -98,6 +100,7 @@ SimulatedBlock* AllocatorSimulator::add_block(uint64_t address, uint64_t size, u
   const auto cut = [&](uint64_t bytes) {  // the front of `rest` becomes a block of its own
     SimulatedBlock* front = make_block(rest->address, bytes, rest->stream, pool);
     front->range = rest->range;
+    front->birth = rest->birth;
     front->prev = rest->prev;
     front->next = rest;
     if (front->prev != nullptr) front->prev->next = front;
@@ -158,6 +161,7 @@ SimulatedBlock* AllocatorSimulator::new_segment(const Request& request) {
   const uint64_t size = settings_.allocation_size(request.rounded);
   if (!fits(size)) return nullptr;
   SimulatedBlock* block = make_block(place(size, false), size, request.stream, request.pool);
+  block->birth = next_birth();
   changed(SegmentChange::Kind::alloc, block->address, size, request.stream);
   return block;
 }
@@ -169,6 +173,7 @@ SimulatedBlock* AllocatorSimulator::serve(SimulatedBlock* block, const Request& 
     SimulatedBlock* rest = block;
     block = make_block(rest->address, request.rounded, rest->stream, rest->pool);
     block->range = rest->range;
+    block->birth = rest->birth;
     block->prev = rest->prev;
     block->next = rest;
     if (block->prev != nullptr) block->prev->next = block;

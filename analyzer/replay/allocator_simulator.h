@@ -33,6 +33,7 @@ struct SimulatedBlock {
   uint64_t size = 0;
   uint64_t requested = 0;
   uint64_t stream = 0;
+  uint64_t birth = 0;     // of its segment, where the oldest is preferred; else 0
   uint64_t age_mark = 0;  // allocations served when it was last put into its pool
   SimulatedPool* pool = nullptr;
   ExpandableRange* range = nullptr;  // null: a segment of its own from the driver
@@ -51,6 +52,7 @@ struct SimulatedPool {
     bool operator()(const SimulatedBlock* a, const SimulatedBlock* b) const {
       if (a->stream != b->stream) return a->stream < b->stream;
       if (a->size != b->size) return a->size < b->size;
+      if (a->birth != b->birth) return a->birth < b->birth;
       return a->address < b->address;
     }
   };
@@ -81,6 +83,10 @@ struct SegmentChange {
   uint64_t stream = 0;
 };
 
+// Which of several free blocks of equal size is taken. The version decides: PyTorch 2.4 takes the
+// lowest address, 2.15 the segment that was made first (both as recorded runs show).
+enum class TieBreak : uint8_t { lowest_address, oldest_segment };
+
 class AllocatorSimulator {
  public:
   struct Limits {
@@ -96,6 +102,7 @@ class AllocatorSimulator {
 
   void set_place(Place place) { place_ = std::move(place); }
   void set_observer(Observer observer) { observer_ = std::move(observer); }
+  void set_tie_break(TieBreak tie_break) { tie_break_ = tie_break; }
 
   // What is there before the first request: a segment, then the blocks in it that are in use,
   // ascending. `expandable` segments are mapped runs of one range per pool and stream.
@@ -141,6 +148,7 @@ class AllocatorSimulator {
   bool fits(uint64_t bytes) const;
   void changed(SegmentChange::Kind kind, uint64_t address, uint64_t size, uint64_t stream);
   uint64_t place(uint64_t size, bool expandable_range);
+  uint64_t next_birth() { return tie_break_ == TieBreak::oldest_segment ? ++births_ : 0; }
 
   // allocator_expandable.cpp
   SimulatedBlock* grow(const Request& request);
@@ -163,6 +171,8 @@ class AllocatorSimulator {
   uint64_t reserved_ = 0;
   uint64_t reserved_peak_ = 0;
   uint64_t allocated_ = 0;
+  TieBreak tie_break_ = TieBreak::lowest_address;
+  uint64_t births_ = 0;
   uint64_t served_ = 0;
   uint64_t driver_calls_ = 0;
   uint64_t retries_ = 0;

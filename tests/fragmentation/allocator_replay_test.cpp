@@ -2,6 +2,7 @@
 // event of every published snapshot with a usable trace.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 
 #include "import/open.h"
 #include "replay/allocator_prediction.h"
@@ -12,6 +13,13 @@ namespace {
 std::unique_ptr<Recording> open_case(const std::string& name) {
   return open_recording(std::filesystem::path(VRAMTRACK_TEST_DATA) / "snapshots" /
                         (name + ".pickle.zst"));
+}
+
+const std::filesystem::path kRuns =
+    std::filesystem::path(VRAMTRACK_TEST_DATA) / "snapshots" / "simulated";
+
+std::unique_ptr<Recording> open_run(const std::string& pattern, const std::string& setting) {
+  return open_recording(kRuns / (pattern + "." + setting + ".pickle.zst"));
 }
 
 struct Case {
@@ -57,6 +65,56 @@ TEST_CASE("a run of its own under the settings in force reserves what was record
     REQUIRE(prediction.reserved_peak.low == what_if.replay().recorded_reserved_peak);
     REQUIRE(prediction.reserved_peak.high == what_if.replay().recorded_reserved_peak);
     REQUIRE(prediction.saving() == 0);
+  }
+}
+
+// Real PyTorch 2.15 on the simulated GPU, its own snapshots; record_runs.py made them.
+TEST_CASE("the replay gives every address and segment event of real runs of PyTorch") {
+  size_t runs = 0;
+  size_t expandable = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kRuns)) {
+    INFO(entry.path());
+    const auto recording = open_recording(entry.path());
+    const WhatIf what_if(*recording, 0);
+    INFO(what_if.replay().first_difference);
+    REQUIRE(what_if.replay().requests > 0);
+    REQUIRE(what_if.replay().segment_events > 0);
+    REQUIRE(what_if.exact());
+    ++runs;
+    expandable += what_if.settings().expandable_segments ? 1 : 0;
+  }
+  REQUIRE(runs >= 15);
+  REQUIRE(expandable >= 5);
+}
+
+TEST_CASE("what is predicted for another setting is what a run with it reserves") {
+  const std::map<std::string, std::string> settings = {
+      {"def", ""},
+      {"exp", "expandable_segments:True"},
+      {"split", "max_split_size_mb:64"},
+      {"round8", "roundup_power2_divisions:[1:2,16:4,>:8]"},
+  };
+  struct Pair {
+    std::string pattern, from, to;
+  };
+  // Patterns in which every call of empty_cache() released something, so that it is recorded.
+  const std::vector<Pair> pairs = {
+      {"churn1", "def", "exp"},    {"churn1", "exp", "def"},    {"churn1", "def", "split"},
+      {"churn1", "def", "round8"}, {"churn2", "def", "exp"},    {"churn2", "exp", "def"},
+      {"big2", "def", "exp"},      {"big2", "exp", "def"},      {"train", "def", "exp"},
+      {"train", "exp", "def"},     {"train2", "def", "exp"},    {"train2", "exp", "def"},
+      {"train2", "def", "split"},  {"train2", "def", "round8"}, {"grow", "def", "exp"},
+      {"grow", "exp", "def"},      {"grow", "def", "round8"},   {"record", "def", "exp"},
+  };
+  for (const Pair& pair : pairs) {
+    INFO(pair.pattern << " " << pair.from << " to " << pair.to);
+    const auto from = open_run(pair.pattern, pair.from);
+    const auto to = open_run(pair.pattern, pair.to);
+    const WhatIf real(*to, 0);
+    const Prediction prediction =
+        WhatIf(*from, 0).predict(AllocatorSettings::parse(settings.at(pair.to)));
+    REQUIRE(prediction.reserved_peak.low == real.replay().recorded_reserved_peak);
+    REQUIRE(prediction.reserved_peak.high == real.replay().recorded_reserved_peak);
   }
 }
 
