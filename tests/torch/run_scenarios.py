@@ -36,7 +36,7 @@ def preloads(directory, python, tracer):
         return None
     major = found.stdout.strip().split(".")[0]
     names = ["libcuda.so.1", "libnvidia-ml.so.1", f"libcudart.so.{major}", f"libcublasLt.so.{major}",
-             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}"]
+             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}", "librehearsal.so.1"]
     files = ([tracer] if tracer else []) + [str(pathlib.Path(directory, name)) for name in names]
     missing = [name for name in files if not os.path.exists(name)]
     if missing:
