@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -29,6 +30,13 @@ std::string size_text(uint64_t bytes) {
   return fmt::format("{:.2f} GiB", kib / 1024 / 1024);
 }
 
+// Better now than after an hour of training.
+void require_writable(const fs::path& folder) {
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw InputError(fmt::format("cannot write to {}: {}; choose another folder with -o",
+                                 folder.string(), std::strerror(errno)));
+}
+
 // A folder is made where it is missing; a file must not exist, or be given up by --force.
 void prepare_output(RunOptions& options) {
   const bool named = !options.output.empty();
@@ -42,10 +50,12 @@ void prepare_output(RunOptions& options) {
       throw InputError(
           fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
     if (options.output.back() != '/') options.output += '/';
+    require_writable(path);
     return;
   }
   if (!fs::is_directory(path.parent_path()))
     throw InputError(fmt::format("there is no folder {}", path.parent_path().string()));
+  require_writable(path.parent_path());
   if (!fs::exists(path)) return;
   if (!options.force)
     throw InputError(fmt::format("{} exists; --force overwrites it", path.string()));
@@ -166,7 +176,7 @@ int run(RunOptions options) {
   if (!options.simulate.empty())
     fmt::print(stderr,
                "vramtrack: SIMULATED GPU ({}): kernels do not run and results are meaningless; "
-               "Hugging Face is offline, W&B disabled\n",
+               "Hugging Face is offline, W&B disabled; files that exist are not overwritten\n",
                options.simulate);
   const int code = run_program(options.command, variables);
   Outcome outcome;
@@ -181,7 +191,8 @@ int run(RunOptions options) {
 std::vector<std::string> g_command;
 
 bool takes_value(std::string_view option) {
-  for (const char* one : {"-o", "--output", "--stacks", "--simulate", "--kernels"})
+  for (const char* one :
+       {"-o", "--output", "--stacks", "--simulate", "--kernels", "--allow-writes"})
     if (option == one) return true;
   return false;
 }
@@ -216,6 +227,10 @@ void add_run_command(CLI::App& app) {
   command->add_option(
       "--simulate", options->simulate,
       "Rehearse without a GPU, on a simulated one: h100-80g, 2x a100-40g, 8GiB ...");
+  command
+      ->add_option("--allow-writes", options->allow_writes,
+                   "A folder in which a rehearsal may overwrite files (may be repeated)")
+      ->allow_extra_args(false);
   command->add_option("--kernels", options->kernels, "Record which kernel follows an allocation")
       ->check(CLI::IsMember({"names", "off"}))
       ->capture_default_str();
