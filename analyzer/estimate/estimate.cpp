@@ -226,6 +226,25 @@ void estimate_inference(const ModelShape& m, const Workload& w, const States& s,
   add_phase(e, "decoding", s.weights + cache + kBlasWorkspace, "weights, cache");
 }
 
+// Which of the terms are live in the highest phase. Where layers are in the middle of their
+// backward the split is not known term by term: what the states leave of the peak are activations.
+void find_categories_at_peak(const Workload& w, Estimate& e) {
+  e.at_peak = e.categories;
+  if (!w.training) return;
+  if (e.peak.name == "loss") {
+    if (w.accumulation == 1) e.at_peak["gradients"] = 0;
+    return;
+  }
+  e.at_peak.clear();
+  Bytes rest = e.peak.bytes;
+  for (const char* name : {"parameters", "optimizer_state", "workspace", "gradients"}) {
+    if (e.peak.name == "first layer of the backward" && std::string(name) == "gradients") continue;
+    e.at_peak[name] = e.categories[name];
+    rest -= e.categories[name];
+  }
+  e.at_peak[e.peak.name == "optimizer step" ? "other" : "activations"] = rest;
+}
+
 }  // namespace
 
 Estimate estimate_memory(const ModelShape& shape, const Workload& work) {
@@ -242,6 +261,7 @@ Estimate estimate_memory(const ModelShape& shape, const Workload& work) {
                         [](const PhasePeak& a, const PhasePeak& b) { return a.bytes < b.bytes; });
   e.context = static_cast<Bytes>(work.context_bytes);
   for (const MemoryTerm& term : e.terms) e.categories[term.category] += term.bytes;
+  find_categories_at_peak(work, e);
   return e;
 }
 

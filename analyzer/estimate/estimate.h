@@ -28,7 +28,8 @@ struct Estimate {
   std::vector<PhasePeak> phases;
   PhasePeak peak;                           // the highest of them
   Bytes context = 0;                        // outside the framework, assumed
-  std::map<std::string, Bytes> categories;  // of the terms
+  std::map<std::string, Bytes> categories;  // of the terms, whenever they are live
+  std::map<std::string, Bytes> at_peak;     // of what is live in the highest phase
 
   [[nodiscard]] Bytes device() const { return peak.bytes + context; }
 };

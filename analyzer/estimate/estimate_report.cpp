@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 namespace vramtrack {
 namespace {
@@ -88,14 +89,13 @@ std::string remedies_text(const EstimateRequest& request, const Estimate& e) {
   return out;
 }
 
-// Rows that an estimate and a recording have in common.
-constexpr const char* kRows[] = {"parameters",  "gradients",      "optimizer_state",
-                                 "activations", "activations/kv", "activations/logits",
-                                 "attention",   "kv_cache",       "workspace"};
-
 Bytes row_of(const std::map<std::string, Bytes>& rows, const std::string& name) {
   const auto found = rows.find(name);
   return found == rows.end() ? 0 : found->second;
+}
+
+bool is_state(const std::string& row) {
+  return row == "parameters" || row == "gradients" || row == "optimizer_state";
 }
 
 std::string error_text(Bytes estimated, Bytes measured) {
@@ -109,22 +109,32 @@ std::string against_text(const EstimateRequest& request, const Estimate& e) {
   std::string out =
       fmt::format("\nagainst {} (at its peak of allocated memory)\n  {:<22}{:>14}{:>14}{:>12}\n",
                   m.of, "", "estimated", "measured", "error");
-  for (const char* name : kRows) {
-    const Bytes estimated = row_of(e.categories, name);
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : e.at_peak) names.insert(name);
+  for (const auto& [name, bytes] : m.categories) names.insert(name);
+  Bytes estimated_work = 0;
+  Bytes measured_work = 0;
+  for (const std::string& name : names) {
+    const Bytes estimated = row_of(e.at_peak, name);
     const Bytes measured = row_of(m.categories, name);
     if (estimated == 0 && measured == 0) continue;
+    if (!is_state(name)) {
+      estimated_work += estimated;
+      measured_work += measured;
+    }
     out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", name, size_text(estimated),
                        size_text(measured), error_text(estimated, measured));
   }
+  out +=
+      fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "all but the states", size_text(estimated_work),
+                  size_text(measured_work), error_text(estimated_work, measured_work));
   out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "peak", size_text(e.peak.bytes),
                      size_text(m.peak), error_text(e.peak.bytes, m.peak));
   const Bytes tokens_layers =
       static_cast<Bytes>(request.work.batch) * static_cast<Bytes>(request.work.seq) *
       static_cast<Bytes>(request.shape.hidden) * static_cast<Bytes>(request.shape.layers);
-  const Bytes active = row_of(m.categories, "activations") +
-                       row_of(m.categories, "activations/kv") + row_of(m.categories, "attention");
-  out += fmt::format("  measured activations = {:.1f} bytes x b s h L\n",
-                     static_cast<double>(active / tokens_layers));
+  out += fmt::format("  measured, all but the states = {:.1f} bytes x b s h L\n",
+                     static_cast<double>(measured_work / tokens_layers));
   return out;
 }
 
@@ -179,6 +189,8 @@ nlohmann::ordered_json estimate_json(const EstimateRequest& request) {
   json["terms"] = terms_json(e);
   auto& categories = json["categories"] = Json::object();
   for (const auto& [name, bytes] : e.categories) categories[name] = whole(bytes);
+  auto& at_peak = json["at_peak"] = Json::object();
+  for (const auto& [name, bytes] : e.at_peak) at_peak[name] = whole(bytes);
   auto& phases = json["phases"] = Json::array();
   for (const PhasePeak& phase : e.phases) {
     phases.push_back({{"name", phase.name}, {"bytes", whole(phase.bytes)}, {"of", phase.of}});
