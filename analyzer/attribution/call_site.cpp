@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace vramtrack {
 namespace {
@@ -47,20 +48,34 @@ bool is_allocator(const Frame& frame) {
   return contains_any(frame.function, kAllocators) || is_cuda_library(file_name(frame.module));
 }
 
+// "SoftmaxBackward0" out of "torch::autograd::generated::SoftmaxBackward0::apply(...)"; empty where
+// the function belongs to no node of autograd.
+std::string_view backward_node(std::string_view function) {
+  constexpr std::string_view kMark = "Backward";
+  const size_t mark = function.find(kMark);
+  if (mark == std::string_view::npos) return {};
+  const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  size_t begin = mark;
+  while (begin > 0 && is_name(function[begin - 1])) --begin;
+  size_t end = mark + kMark.size();
+  while (end < function.size() && is_name(function[end])) ++end;
+  return function.substr(begin, end - begin);
+}
+
 // Where no frame is the user's, as on the threads that run the backward pass: the innermost Python
 // frame, the node of autograd, or the innermost function that has a name.
 std::string library_site(const Definitions& definitions, std::span<const FrameId> frames) {
   const Frame* named = nullptr;
-  const Frame* node = nullptr;
+  std::string_view node;
   for (const FrameId id : frames) {
     const Frame& frame = definitions.frame(id);
     if (frame.python && !frame.file.starts_with('<')) return describe(frame);
-    if (node == nullptr && frame.function.find("Backward") != std::string::npos) node = &frame;
+    if (node.empty()) node = backward_node(frame.function);
     if (named == nullptr && !frame.function.starts_with("??") && !is_allocator(frame)) {
       named = &frame;
     }
   }
-  if (node != nullptr) return describe(*node);
+  if (!node.empty()) return fmt::format("{} (backward pass)", node);
   return describe(named != nullptr ? *named : definitions.frame(frames.front()));
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "trace/input_error.h"
+#include "report/hints.h"
 
 namespace vramtrack {
 namespace {
@@ -133,6 +133,7 @@ Report build_report(const Recording& recording, const ReportOptions& options) {
         break;
     }
   });
+  report.hints = hints_for(recording, report);
   return report;
 }
 

@@ -152,6 +152,10 @@ Json json_report(const Report& report) {
   json["events"] = report.timeline.events;
   json["by"] = name_of(report.options.by);
   json["category"] = text_or_null(report.options.category);
+  Json& hints = json["hints"] = Json::array();
+  for (const Hint& hint : report.hints) {
+    hints.push_back({{"text", hint.text}, {"command", hint.command}});
+  }
   Json& devices = json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) devices.push_back(json_of(device, report));
   return json;

@@ -70,6 +70,9 @@ std::string markdown_report(const Report& report) {
   for (const DeviceReport& device : report.devices) append_device(out, report, device);
   fmt::format_to(std::back_inserter(out), "\n{} events, {} dropped.\n",
                  grouped(report.timeline.events), grouped(report.info.dropped_events));
+  for (const Hint& hint : report.hints) {
+    out += "\n* " + cell(hint.text) + ": `" + hint.command + "`\n";
+  }
   for (const std::string& note : report.info.notes) out += "\n> " + cell(note) + "\n";
   return out;
 }

@@ -41,11 +41,18 @@ struct ReportOptions {
   size_t top = 10;
 };
 
+// A finding of another command, and how to learn more.
+struct Hint {
+  std::string text;
+  std::string command;
+};
+
 struct Report {
   RecordingInfo info;
   Timeline timeline;
   ReportOptions options;
   std::vector<DeviceReport> devices;  // those that hold anything, else all
+  std::vector<Hint> hints;
   const Definitions* definitions = nullptr;
 };
 

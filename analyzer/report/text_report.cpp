@@ -165,6 +165,10 @@ class TextWriter {
                                      "{} times; `vramtrack check` says more",
                                      grouped(wrong))));
     }
+    for (const Hint& hint : report_.hints) {
+      line("{}", wrapped(hint.text, 2));
+      line("  more: {}", hint.command);
+    }
     for (const std::string& note : report_.info.notes) line("{}", wrapped("note: " + note, 6));
     if (!report_.devices.empty() && report_.options.by == Grouping::category) {
       line("next: vramtrack report --by site|module|phase|step|kernel, vramtrack blocks --json");
