@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vramtrack/trace_format.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -166,6 +167,31 @@ TEST_CASE("an unwritable folder is one line on stderr, and the program goes on")
   const std::string log = text_of(folder.path / "log");
   CHECK(log.find("permission denied") != std::string::npos);
   CHECK(std::count(log.begin(), log.end(), '\n') == 1);
+}
+
+TEST_CASE("the chunk of an idle thread is sealed while others write") {
+  const TemporaryFolder folder;
+  const uint64_t events = 1'500'000;  // some 300 chunks
+  REQUIRE(exited_with(run_writer(folder.path, {"idle", std::to_string(events)}), 0));
+  const auto traces = traces_in(folder.path);
+  REQUIRE(traces.size() == 1);
+  // What is left in the window is the busy thread's last chunk alone.
+  std::ifstream file(traces[0], std::ios::binary);
+  vramtrack::FileHeader header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  std::vector<uint64_t> first_sequences;
+  for (uint32_t slot = 0; slot < header.slot_count; ++slot) {
+    vramtrack::ChunkHeader chunk{};
+    file.seekg(static_cast<std::streamoff>(header.window_offset + slot * header.slot_bytes));
+    file.read(reinterpret_cast<char*>(&chunk), sizeof chunk);
+    if (chunk.magic == vramtrack::kChunkMagic && chunk.used_bytes != 0)
+      first_sequences.push_back(chunk.first_sequence);
+  }
+  REQUIRE(first_sequences.size() == 1);
+  CHECK(first_sequences[0] > events / 2);
+  Contents contents = read_contents(traces[0]);
+  CHECK(is_complete(contents.events[1], 1));
+  CHECK(is_complete(contents.events[2], events));
 }
 
 TEST_CASE("a program that closes all descriptors keeps its own files, and the trace") {

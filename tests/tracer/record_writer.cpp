@@ -6,6 +6,7 @@
 //   record_writer churn THREADS EVENTS               THREADS threads, one after another, 80 at once
 //   record_writer fork|_Fork|clone|_exit|abort|exec EVENTS
 //   record_writer file-size-limit KIB EVENTS
+//   record_writer idle EVENTS                        one thread records once and then waits
 //   record_writer close-all EVENTS                   closes every descriptor in the middle
 #include <fcntl.h>
 #include <sched.h>
@@ -111,6 +112,18 @@ int run_limited(uint64_t kib, uint64_t events) {
   return 0;
 }
 
+[[noreturn]] void run_with_idle_thread(uint64_t events) {
+  std::atomic<bool> written{false};
+  std::thread idle([&written] {
+    write_event(1, 1);
+    written = true;
+    pause();
+  });
+  while (!written) sched_yield();
+  write_events(2, events);
+  _exit(0);  // the thread still waits
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +136,7 @@ int main(int argc, char** argv) {
   if (mode == "churn") return run_churn(number(2), number(3));
   if (mode == "fork" || mode == "_Fork" || mode == "clone") return run_child(mode, number(2));
   if (mode == "file-size-limit") return run_limited(number(2), number(3));
+  if (mode == "idle") run_with_idle_thread(number(2));
   write_events(1, number(2));
   if (mode == "_exit") _exit(0);
   if (mode == "abort") abort();
