@@ -134,6 +134,12 @@ uint32_t TraceWriter::native_stack(const std::vector<uint64_t>& pcs) {
   return next_stack_++;
 }
 
+void TraceWriter::module(uint64_t base, uint64_t bytes, std::string_view path) {
+  const uint32_t path_id = text(path);
+  // Stacks and modules share one counter.
+  define(EventKind::define_module, {next_stack_++, base, base, base + bytes, path_id, 0}, {});
+}
+
 void TraceWriter::metadata(std::string_view key, std::string_view value) {
   const uint32_t key_id = text(key);
   define(EventKind::define_metadata, {key_id, text(value)}, {});

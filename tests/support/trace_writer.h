@@ -39,6 +39,8 @@ class TraceWriter {
   // Python frames, innermost first; each stands for the first line of a code object.
   uint32_t stack(const std::vector<PythonLine>& lines);
   uint32_t native_stack(const std::vector<uint64_t>& pcs);
+  // A mapped file; stacks that are written after it may lie in it. No build id.
+  void module(uint64_t base, uint64_t bytes, std::string_view path);
   void metadata(std::string_view key, std::string_view value);
   void thread_name(uint32_t thread, std::string_view name);
 
