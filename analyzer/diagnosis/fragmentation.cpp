@@ -17,7 +17,7 @@ constexpr uint64_t kPinnedShare = 4;  // live blocks take less than a fourth
 class RecentRequests {
  public:
   void add(const Event& event) {
-    const PoolKey key{event.object, event.stream, (event.flags & kEventSmallPool) != 0};
+    const PoolKey key{event.object, event.stream, AllocatorSettings::small_pool(event.size)};
     recent_.push_back({key, event.size});
     ++counts_[key][event.size];
     if (recent_.size() <= kRecentRequests) return;
@@ -91,13 +91,20 @@ void add_hole(FragmentedSegment& segment, uint64_t begin, uint64_t end, uint64_t
   push(begin + pages, size - pages, reason);
 }
 
+// A trace of our own does not say which pool a segment is of, but its size or its blocks do.
+bool is_small_pool(const Segment& segment) {
+  if (segment.small_pool) return true;
+  if (!segment.expandable) return segment.size == kSmallSegmentBytes;
+  return !segment.blocks.empty() && AllocatorSettings::small_pool(segment.blocks.front()->size);
+}
+
 FragmentedSegment look_at(const Segment& segment, const RecentRequests& requests) {
   FragmentedSegment out;
   out.address = segment.address;
   out.size = segment.size;
   out.stream = segment.stream;
   out.pool = segment.pool;
-  out.small_pool = segment.small_pool;
+  out.small_pool = is_small_pool(segment);
   out.expandable = segment.expandable;
   out.live = segment.allocated;
   out.pinned = !segment.small_pool && segment.allocated != 0 && segment.pending == 0 &&
@@ -200,7 +207,7 @@ Fragmentation analyze_fragmentation(const Recording& recording, const Timeline& 
     if (!result.requests_known)
       for (const Segment& segment : segments)
         for (const Block* block : segment.blocks)
-          requests.add_live({segment.pool, segment.stream, segment.small_pool}, block->size);
+          requests.add_live({segment.pool, segment.stream, is_small_pool(segment)}, block->size);
     result.smallest_request = requests.smallest();
     for (const Segment& segment : segments) {
       result.segments.push_back(look_at(segment, requests));

@@ -16,6 +16,9 @@ constexpr size_t kMostPackedWell = 5'000;
 
 class Lifetimes {
  public:
+  // Snapshots tell the completion of every free, our own traces only of those that had to wait.
+  explicit Lifetimes(bool all_completions) : all_completions_(all_completions) {}
+
   void apply(const Event& event) {
     ++now_;
     if (event.kind == EventKind::block_alloc) {
@@ -23,9 +26,8 @@ class Lifetimes {
       open_[event.address] = items_.size();
       items_.push_back({now_, kOpen, needed(event)});
     } else if (event.kind == EventKind::block_free) {
-      if (!completions_) end(event.address);
+      if (!all_completions_ && (event.flags & kEventPendingFree) == 0) end(event.address);
     } else if (event.kind == EventKind::block_free_completed) {
-      completions_ = true;
       end(event.address);
     }
   }
@@ -34,7 +36,6 @@ class Lifetimes {
       if (item.end == kOpen) item.end = now_ + 1;
     return std::move(items_);
   }
-  void expect_completions() { completions_ = true; }
 
  private:
   static constexpr uint64_t kOpen = ~uint64_t{0};
@@ -53,7 +54,7 @@ class Lifetimes {
   }
 
   uint64_t now_ = 0;
-  bool completions_ = false;
+  bool all_completions_;
   std::vector<PackingItem> items_;
   std::unordered_map<uint64_t, size_t> open_;
 };
@@ -71,13 +72,7 @@ uint64_t best_height(std::vector<PackingItem> items) {
 }  // namespace
 
 IdealPacking ideal_packing(const Recording& recording, int16_t device, uint64_t reserved_peak) {
-  bool completions = false;
-  recording.for_each([&](const Event& event) {
-    completions = event.kind == EventKind::block_free_completed;
-    return !completions;
-  });
-  Lifetimes lifetimes;
-  if (completions) lifetimes.expect_completions();
+  Lifetimes lifetimes(recording.info().source == RecordingInfo::Source::snapshot);
   recording.for_each([&](const Event& event) {
     if (event.device == device) lifetimes.apply(event);
     return true;

@@ -28,7 +28,7 @@ constexpr std::array kActions = {
     Action{"alloc", EventKind::block_alloc},
     Action{"free_requested", EventKind::block_free},
     Action{"free_completed", EventKind::block_free_completed},
-    Action{"free", EventKind::block_free},
+    Action{"free", EventKind::block_free_completed},
     Action{"segment_alloc", EventKind::segment_alloc},
     Action{"segment_free", EventKind::segment_free},
     Action{"segment_map", EventKind::segment_map},

@@ -34,7 +34,6 @@ AllocatorEvents::AllocatorEvents(const Recording& recording) : recording_(record
     if (is_block(event.kind) && (event.flags & kEventReconstructed) == 0)
       ++block_events_[event.device];
     if (is_segment(event.kind)) has_segment_events_ = true;
-    if (event.kind == EventKind::block_free_completed) has_completions_ = true;
     learn(event, allocations, ranges);
     return true;
   });
@@ -153,8 +152,8 @@ void AllocatorEvents::for_each(int16_t device,
     if (has_segment_events_) return event.device != device || visit(event);
     if (!translate(event, out, open, freeing) || out.device != device) return true;
     if (!visit(out)) return false;
-    // A recorder that cannot see when streams are done tells frees only.
-    if (out.kind != EventKind::block_free || has_completions_) return true;
+    // Only frees that have to wait for a stream have a completion of their own.
+    if (out.kind != EventKind::block_free || (out.flags & kEventPendingFree) != 0) return true;
     out.kind = EventKind::block_free_completed;
     return visit(out);
   });

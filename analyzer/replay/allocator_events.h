@@ -46,7 +46,6 @@ class AllocatorEvents {
 
   const Recording& recording_;
   bool has_segment_events_ = false;
-  bool has_completions_ = false;
   std::unordered_map<uint64_t, Home> segments_;  // by the sequence of the event that made them
   std::map<int16_t, uint64_t> block_events_;
 };
