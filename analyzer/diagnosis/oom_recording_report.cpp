@@ -170,13 +170,13 @@ nlohmann::ordered_json json_report(const RecordingInfo& info, const RecordingDia
   json["oom"] = scene.found;
   json["device"] = scene.device;
   json["sequence"] = scene.moment.sequence;
-  json["time_ns"] = scene.moment.time_ns;
+  json["time_s"] = static_cast<double>(scene.moment.time_ns) / 1e9;
   json["step"] = scene.moment.step == kNoStep ? Json(nullptr) : Json(scene.moment.step);
   json["oom_events"] = scene.oom_events;
   json["refused_by_driver"] = scene.refused_by_driver;
   add_verdict_json(diagnosis.audit, json);
   json["request"] = {{"bytes", scene.ask},
-                     {"requested", scene.requested},
+                     {"requested", scene.requested != 0 ? Json(scene.requested) : Json(nullptr)},
                      {"site", scene.request_site},
                      {"stack", scene.request_stack}};
   json["device_total"] = optional_json(scene.total);
