@@ -150,6 +150,15 @@ Variables run_environment(const RunOptions& options, const std::string& job_list
   for (const char* offline : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"})
     variables.emplace_back(offline, "1");
   variables.emplace_back("WANDB_MODE", "disabled");
+  // Files that are older than the rehearsal stay as they are, but for these folders.
+  if (!options.allow_writes.empty()) {
+    std::vector<std::string> folders;
+    for (const std::string& folder : options.allow_writes)
+      folders.push_back(fs::absolute(folder).lexically_normal());
+    variables.emplace_back("VRAMTRACK_ALLOW_WRITES", fmt::format("{}", fmt::join(folders, ":")));
+  }
+  // torch.compile looks for libcuda.so here, and else where ldconfig knows of one.
+  variables.emplace_back("TRITON_LIBCUDA_PATH", find_simulated_gpu());
   return variables;
 }
 

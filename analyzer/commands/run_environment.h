@@ -16,6 +16,7 @@ struct RunOptions {
   std::string simulate;           // empty: the machine's own GPU
   bool cpu = false;
   bool force = false;
+  std::vector<std::string> allow_writes;  // folders in which a rehearsal may overwrite files
   std::vector<std::string> command;
 };
 
