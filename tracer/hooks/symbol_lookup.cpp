@@ -39,7 +39,7 @@ void* not_found(const char* name) {
 
 void* answer(void* handle, const char* name) {
   // Inside the tracer the driver looks up things of its own.
-  if (name == nullptr || t_inside != 0 || !wanted()) return kNotOurs;
+  if (name == nullptr || t_inside != 0) return kNotOurs;
   const Hook hook = find_hook(name);
   if (hook == Hook::count) return kNotOurs;
   const Guard guard;
@@ -50,7 +50,7 @@ void* answer(void* handle, const char* name) {
   void* found = vramtrack_real_dlsym(handle, name);
   if (found == nullptr) return nullptr;
   if (is_ours(found)) return somebody_exports(hook) ? found : not_found(name);
-  if (!hook_info(hook).driver) return found;
+  if (!hook_info(hook).driver || !wanted()) return found;
   first_contact();
   return wrapper_for(found);
 }
