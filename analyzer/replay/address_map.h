@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <memory_resource>
 #include <utility>
 
@@ -17,10 +16,14 @@ namespace vramtrack {
 template <class T>
 class AddressMap {
  public:
+  AddressMap() = default;
+  AddressMap(const AddressMap&) = delete;
+  AddressMap& operator=(const AddressMap&) = delete;
+
   // Starting at `address`; nullptr where none does.
   T* at(uint64_t address) {
-    const auto found = ranges_.find(address);
-    return found == ranges_.end() ? nullptr : &found->second;
+    found_ = ranges_.find(address);
+    return found_ == ranges_.end() ? nullptr : &found_->second;
   }
   // Holding `address`; nullptr where none does.
   T* holding(uint64_t address) {
@@ -32,6 +35,7 @@ class AddressMap {
   // The first that overlaps [address, address + size); nullptr where none does.
   T* overlapping(uint64_t address, uint64_t size) {
     auto after = ranges_.upper_bound(address);
+    hint_ = after;
     if (after != ranges_.begin()) {
       T& before = std::prev(after)->second;
       if (address - before.address < before.size) return &before;
@@ -40,9 +44,13 @@ class AddressMap {
   }
   T& insert(T range) {
     const uint64_t address = range.address;
-    return ranges_.insert_or_assign(address, std::move(range)).first->second;
+    return ranges_.insert_or_assign(hint_, address, std::move(range))->second;
   }
-  void erase(uint64_t address) { ranges_.erase(address); }
+  void erase(uint64_t address) {
+    if (found_ == ranges_.end() || found_->first != address) found_ = ranges_.find(address);
+    if (found_ != ranges_.end()) ranges_.erase(found_);
+    found_ = hint_ = ranges_.end();
+  }
 
   [[nodiscard]] size_t size() const { return ranges_.size(); }
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
@@ -61,10 +69,13 @@ class AddressMap {
   }
 
  private:
-  // Behind a pointer, so that a map that is moved keeps its nodes.
-  std::unique_ptr<std::pmr::unsynchronized_pool_resource> nodes_ =
-      std::make_unique<std::pmr::unsynchronized_pool_resource>();
-  std::pmr::map<uint64_t, T> ranges_{nodes_.get()};
+  using Ranges = std::pmr::map<uint64_t, T>;
+
+  std::pmr::unsynchronized_pool_resource nodes_;
+  Ranges ranges_{&nodes_};
+  // A look-up is mostly followed by a change at the same place; these save the second search.
+  typename Ranges::iterator found_ = ranges_.end();
+  typename Ranges::iterator hint_ = ranges_.end();
 };
 
 }  // namespace vramtrack
