@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The helper inside real Python processes, against what the programs know of themselves.
 
-usage: helper_test.py <preload library> <python with torch, or ""> 
+usage: helper_test.py <preload library> [--torch-only]
+VRAMTRACK_PYTHON names a Python that has PyTorch; without it that part is skipped.
 """
 import glob
 import json
@@ -11,7 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-library, torch_python = os.path.abspath(sys.argv[1]), sys.argv[2]
+library, torch_python = os.path.abspath(sys.argv[1]), os.environ.get("VRAMTRACK_PYTHON", "")
 failures = 0
 
 

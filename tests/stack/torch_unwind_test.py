@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Walks of a PyTorch training loop on the CPU: ours against libunwind's, stack by stack.
 
-usage: torch_unwind_test.py <preload library> <python with torch, or "">
+usage: torch_unwind_test.py <preload library>
+VRAMTRACK_PYTHON names a Python that has PyTorch.
 """
 import os
 import re
@@ -21,7 +22,7 @@ for step in range(8):
 compare(0)
 """
 
-library, python = os.path.abspath(sys.argv[1]), sys.argv[2]
+library, python = os.path.abspath(sys.argv[1]), os.environ.get("VRAMTRACK_PYTHON", "")
 if not python or subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
     print("skipped: no PyTorch")
     sys.exit(77)
