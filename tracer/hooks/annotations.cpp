@@ -3,6 +3,7 @@
 
 #include "hooks/devices.h"
 #include "hooks/emit.h"
+#include "hooks/first_contact.h"
 #include "record/guard.h"
 #include "record/process.h"
 #include "record/recorder.h"
@@ -14,7 +15,7 @@ namespace {
 
 void annotate(EventKind kind, const char* name, Event event = {}) {
   const Guard guard;
-  if (!guard.outermost() || !wanted()) return;
+  if (!guard.outermost() || !ready()) return;
   event.kind = kind;
   if (name != nullptr) event.text = intern_string({name, strnlen(name, kMaxStringBytes)});
   record(event);

@@ -16,7 +16,7 @@
     const auto real = reinterpret_cast<Function>(vramtrack::real_driver(vramtrack::Hook::name));  \
     if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                                             \
     const vramtrack::Guard guard;                                                                 \
-    if (!guard.outermost() || !vramtrack::wanted()) return real arguments;                        \
+    if (!guard.outermost() || !vramtrack::ready()) return real arguments;                         \
     vramtrack::first_contact();                                                                   \
     const vramtrack::Call call{#name};                                                            \
     return vramtrack::handler(call, real VRAMTRACK_UNPACK arguments);                             \

@@ -16,6 +16,7 @@
 
 namespace vramtrack {
 
+constinit std::atomic<bool> g_begun{false};
 constinit std::atomic<bool> g_contacted{false};
 
 void make_first_contact() {
@@ -38,18 +39,27 @@ void forget_parent() {
 }
 
 __attribute__((constructor)) void library_begins() {
-  const Guard guard;
-  read_config();
-  if (!config().enabled) return;
-  process_initialize();
-  call_in_children(forget_parent);
-  stacks_initialize();
-#ifdef VRAMTRACK_HAVE_HELPER
-  if (config().helper) python_helper_start_if_possible();
-#endif
+  begin();
 }
 
 }  // namespace
+
+void begin() {
+  static constinit std::atomic<bool> beginning{false};
+  if (beginning.exchange(true)) return;  // by us or by another thread, whose calls come first
+  const Guard guard;
+  read_config();
+  if (config().enabled) {
+    process_initialize();
+    call_in_children(forget_parent);
+    stacks_initialize();
+#ifdef VRAMTRACK_HAVE_HELPER
+    if (config().helper) python_helper_start_if_possible();
+#endif
+  }
+  g_begun.store(true, std::memory_order_release);
+}
+
 }  // namespace vramtrack
 
 namespace {

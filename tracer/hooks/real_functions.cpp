@@ -43,7 +43,8 @@ void read_driver(const LoadedObject& object) {
     const HookInfo& info = hook_info(static_cast<Hook>(i));
     if (!info.driver) continue;
     d.real[i] = object.find(info.name);
-    if (d.real[i] != nullptr) d.by_address[d.address_count++] = {d.real[i], info.wrapper};
+    if (d.real[i] != nullptr)
+      d.by_address[d.address_count++] = {d.real[i], reinterpret_cast<void*>(info.wrapper)};
   }
   std::sort(d.by_address, d.by_address + d.address_count,
             [](const AddressEntry& a, const AddressEntry& b) { return a.real < b.real; });

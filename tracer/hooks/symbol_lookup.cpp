@@ -50,7 +50,7 @@ void* answer(void* handle, const char* name) {
   void* found = vramtrack_real_dlsym(handle, name);
   if (found == nullptr) return nullptr;
   if (is_ours(found)) return somebody_exports(hook) ? found : not_found(name);
-  if (!hook_info(hook).driver || !wanted()) return found;
+  if (!hook_info(hook).driver || !ready()) return found;
   first_contact();
   return wrapper_for(found);
 }

@@ -14,12 +14,12 @@
 namespace vramtrack {
 namespace {
 
-#define ENTRY(name, is_driver) \
-  {#name, reinterpret_cast<void*>(&vramtrack_wrapper_##name), is_driver},
+// Constant: look-ups come before any constructor of ours has run.
+#define ENTRY(name, is_driver) {#name, &vramtrack_wrapper_##name, is_driver},
 #define DRIVER(name, declared, handler, parameters, arguments) ENTRY(name, true)
 #define RUNTIME(name, declared, parameters, arguments) ENTRY(name, false)
 #define SPECIAL(name) ENTRY(name, false)
-const HookInfo kHooks[kHookCount] = {
+constinit const HookInfo kHooks[kHookCount] = {
 #include "hooks/hooks.def"
 };
 #undef DRIVER

@@ -24,7 +24,7 @@ inline constexpr size_t kHookCount = static_cast<size_t>(Hook::count);
 
 struct HookInfo {
   std::string_view name;
-  void* wrapper;
+  void (*wrapper)();
   bool driver;
 };
 

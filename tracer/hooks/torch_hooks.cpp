@@ -111,7 +111,7 @@ void report_usage(const void* pointer, int64_t size, uint64_t allocated, uint64_
   const Guard guard;
   const bool on_gpu = type_of(device) == kTypeCuda;
   const bool traced = on_gpu || (type_of(device) == kTypeCpu && config().cpu);
-  if (!guard.outermost() || !wanted() || !traced || size == 0) return;
+  if (!guard.outermost() || !ready() || !traced || size == 0) return;
   first_contact();
   Event event{.device = on_gpu ? index_of(device) : kNoDevice,
               .address = reinterpret_cast<uint64_t>(pointer),
@@ -127,7 +127,7 @@ void report_usage(const void* pointer, int64_t size, uint64_t allocated, uint64_
 
 void report_out_of_memory(int64_t size, uint64_t allocated, uint64_t reserved, TorchDevice device) {
   const Guard guard;
-  if (!guard.outermost() || !wanted() || type_of(device) != kTypeCuda) return;
+  if (!guard.outermost() || !ready() || type_of(device) != kTypeCuda) return;
   first_contact();
   sample_memory();
   Event event{.kind = EventKind::out_of_memory,
@@ -159,7 +159,7 @@ uint64_t note_request(Real real, uint64_t size) {
 
 // CPU tensors are reported only while a profiler asks for them, or we do.
 EXPORTED bool _ZN3c1022memoryProfilingEnabledEv() {
-  if (vramtrack::config().cpu && vramtrack::wanted()) return true;
+  if (vramtrack::ready() && vramtrack::config().cpu) return true;
   const auto real = REAL(_ZN3c1022memoryProfilingEnabledEv);
   return real != nullptr && real();
 }
