@@ -204,6 +204,20 @@ class Test:
         events = [json.loads(line) for line in dump.splitlines()[1:]]
         self.check("two devices", sorted(e["device"] for e in events if e["kind"] == ALLOC), [0, 1])
 
+    def early(self, program):
+        """Memory that a library takes before main and gives back after it."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, LD_PRELOAD=self.options.tracer, SIMGPU="8GiB", VRAMTRACK_OUTPUT=folder + "/",
+                               VRAMTRACK_QUIET="1")
+            self.check("early: exit", subprocess.run([program], env=environment, timeout=60).returncode, 0)
+            traces = [p for p in pathlib.Path(folder).glob("*.vrt") if not p.is_symlink()]
+            self.check("early: traces", len(traces), 1)
+            dump = subprocess.run([self.options.dump, *traces], capture_output=True, text=True, check=True).stdout
+        events = [json.loads(line) for line in dump.splitlines()[1:]]
+        self.check("early: allocations", [(e["api"], e["size"]) for e in events if e["kind"] == ALLOC],
+                   [("cudaMalloc", 1 << 20)])
+        self.check("early: frees", [(e["api"], e["result"]) for e in events if e["kind"] == FREE_END], [("cudaFree", 0)])
+
     def kernels(self):
         """The kernel that follows an allocation is recorded, with the name that the compiler gave it."""
         _, events, _ = self.run("kernels")
@@ -226,6 +240,7 @@ def main():
     parser.add_argument("--victim", required=True)
     parser.add_argument("--preload", nargs="*", default=[], help="stand-ins, where the victim does not find them")
     parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--early", help="early_program")
     options = parser.parse_args()
     test = Test(options)
     for subject in SEQUENTIAL:
@@ -236,6 +251,8 @@ def main():
         test.untouched(subject)
     test.two_devices()
     test.two_processes()
+    if options.early:
+        test.early(options.early)
     if options.kernels:
         test.kernels()
     for failure in test.failures[:40]:
