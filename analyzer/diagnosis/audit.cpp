@@ -341,8 +341,9 @@ bool take_out_underflows(OomNumbers& numbers, OomAudit& result) {
     result.remarks.push_back(fmt::format(
         "a figure near 2^64 is a counter that ran below zero (it means {}); it is left out",
         text((*size)->as_signed())));
+    const bool decides = size != &numbers.own_process && size != &numbers.other_processes;
     size->reset();
-    found = true;
+    found = found || decides;
   }
   if (numbers.limit && numbers.limit->underflowed()) numbers.limit.reset();  // "no limit"
   return found;

@@ -167,7 +167,32 @@ std::optional<OomMessage> read_preallocation(const Candidate& candidate) {
   return message;
 }
 
+// "Attempting to allocate 2.68G. That was not possible. There are 2.41G free."
+std::optional<OomMessage> read_attempt(const Candidate& candidate) {
+  const std::string_view window = candidate.window().substr(0, 200);
+  if (window.find("notpossible") == std::string_view::npos) return std::nullopt;
+  OomMessage message = message_at(candidate, "JAX/XLA", "request on a TPU");
+  if (const auto ask = short_size_after(window, "attemptingtoallocate")) {
+    message.sizes.emplace(SizeKind::ask, *ask);
+  }
+  if (const auto free = short_size_after(window, "thereare")) {
+    message.sizes.emplace(SizeKind::free, *free);
+  }
+  message.device = "TPU";
+  message.end = candidate.at + 40;
+  return message;
+}
+
+// "failed to allocate memory [Op:AddV2]"
+std::optional<OomMessage> read_failed_op(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, "TensorFlow", "operation that found no room");
+  message.end = candidate.at + 26;
+  return message;
+}
+
 constexpr std::array kRecognisers = {
+    Recogniser{"attemptingtoallocate", read_attempt},
+    Recogniser{"failedtoallocatememory[op:", read_failed_op},
     Recogniser{"outofmemorywhiletryingtoallocate", read_xla},
     Recogniser{"outofmemoryallocating", read_xla},
     Recogniser{"failedtoallocaterequestfor", read_xla},

@@ -133,7 +133,26 @@ std::optional<OomMessage> read_cuda_malloc(const Candidate& candidate) {
   return message;
 }
 
+// "CUDA runtime error in ::cudaMallocAsync(...): out of memory"
+std::optional<OomMessage> read_runtime_error_in(const Candidate& candidate) {
+  const std::string_view window = candidate.window().substr(0, 300);
+  const size_t said = window.find(":outofmemory");
+  if (said == std::string_view::npos) return std::nullopt;
+  OomMessage message = message_at(candidate, "TensorRT-LLM", "CUDA call that failed");
+  message.end = candidate.at + said + 12;
+  return message;
+}
+
+std::optional<OomMessage> read_onnxruntime_failure(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, "ONNX Runtime", "CUDA call that failed");
+  message.end = candidate.at + 24;
+  return message;
+}
+
 constexpr std::array kRecognisers = {
+    Recogniser{"cudaruntimeerrorin", read_runtime_error_in},
+    Recogniser{"cudafailure2:outofmemory", read_onnxruntime_failure},
+    Recogniser{"cudnnfailedtoinitialize", read_masked<kCudnn>},
     Recogniser{"outofmemoryallocating", read_cupy},
     Recogniser{"out_of_memory:", read_rmm},
     Recogniser{"cudaruntime(outofmemory)", read_tensorrt},

@@ -186,6 +186,9 @@ std::optional<OomMessage> read_oldest(const Candidate& candidate) {
 template <const char* form>
 std::optional<OomMessage> read_plain(const Candidate& candidate) {
   OomMessage message = message_at(candidate, "CUDA", form);
+  if (candidate.window().substr(0, 400).find("ggml") != std::string_view::npos) {
+    message.library = "llama.cpp/ggml";
+  }
   message.end = candidate.at + 24;
   const std::string_view around = candidate.before(6000);
   for (const std::string_view sign :
@@ -202,7 +205,32 @@ constexpr char kCudaError[] = "CUDA error, outside the caching allocator";
 constexpr char kDriverError[] = "CUDA driver error, outside the caching allocator";
 constexpr char kHipError[] = "HIP error, outside the caching allocator";
 
+// "torch.OutOfMemoryError: Allocation on device", all that is left of it where ComfyUI reports it.
+std::optional<OomMessage> read_bare_allocation(const Candidate& candidate) {
+  if (!candidate.before(20).ends_with("outofmemoryerror:")) return std::nullopt;
+  if (candidate.window().substr(0, 80).find("wouldexceed") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  OomMessage message = message_at(candidate, "PyTorch", "cudaMallocAsync back end, no numbers");
+  message.end = candidate.at + 18;
+  return message;
+}
+
+// "Invalid buffer size: 12.00 GB": above what Metal allows a single buffer.
+std::optional<OomMessage> read_mps_buffer(const Candidate& candidate) {
+  const auto ask = size_after(candidate.window().substr(0, 64), "invalidbuffersize:");
+  if (!ask) return std::nullopt;
+  OomMessage message = message_at(candidate, "PyTorch (MPS)", "buffer beyond Metal's limit");
+  message.device = "MPS";
+  message.sizes.emplace(SizeKind::ask, *ask);
+  message.details["limit"] = "size of one buffer";
+  message.end = candidate.at + 18;
+  return message;
+}
+
 constexpr std::array kRecognisers = {
+    Recogniser{"allocationondevice", read_bare_allocation},
+    Recogniser{"invalidbuffersize:", read_mps_buffer},
     Recogniser{"mpsbackendoutofmemory", read_mps},
     Recogniser{"outofmemory", read_allocator},
     Recogniser{"wouldexceedallowedmemory", read_async},

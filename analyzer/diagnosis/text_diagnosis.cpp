@@ -66,6 +66,9 @@ void gather_numbers(const OomMessage& message, TextDiagnosis& diagnosis) {
   }
   diagnosis.other_processes = message.processes;
   find_own_process(message, diagnosis);
+  // Where NVML cannot tell (WSL), a use is printed as "not available" read as a number.
+  std::erase_if(diagnosis.other_processes,
+                [](const ProcessUse& process) { return process.used.underflowed(); });
   if (!diagnosis.other_processes.empty()) n.other_processes = sum_of(diagnosis.other_processes);
 }
 
@@ -279,6 +282,13 @@ void audit_message(const OomMessage& message, TextDiagnosis& diagnosis) {
       result = OomAudit{};
       return audit_bfc(message, result);
     }
+  }
+  if (message.details.contains("limit") && message.details.at("limit") == "size of one buffer") {
+    return conclude(
+        OomVerdict::limit, Confidence::high,
+        fmt::format("one buffer of {} is more than Metal allows a buffer, whatever is free",
+                    text(diagnosis.numbers.ask.value_or(PrintedSize{}))),
+        result);
   }
   if (message.library == "RMM" && message.details.contains("pool")) {
     return conclude(OomVerdict::limit, Confidence::medium,

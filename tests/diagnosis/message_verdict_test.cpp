@@ -215,6 +215,38 @@ TEST_CASE("a figure near 2^64 is a counter that ran below zero") {
   CHECK(ask->audit.verdict == OomVerdict::healthy);
 }
 
+TEST_CASE("a process whose use NVML could not tell is left out") {
+  const auto diagnosis = diagnose_text(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+      "capacity of "
+      "23.99 GiB of which 0.50 GiB is free. Process 1 has 17179869184.00 GiB memory in use. Of the "
+      "allocated "
+      "memory 21.00 GiB is allocated by PyTorch, and 0.50 GiB is reserved by PyTorch but "
+      "unallocated.");
+  REQUIRE(diagnosis);
+  CHECK(diagnosis->other_processes.empty());
+  CHECK(diagnosis->audit.verdict == OomVerdict::capacity);
+  CHECK(diagnosis->audit.confidence == Confidence::high);
+}
+
+TEST_CASE("a memory that is read from the words around it") {
+  CHECK(verdict_of("RuntimeError: Invalid buffer size: 24.00 GB") == "limit");
+  CHECK(verdict_of("RESOURCE_EXHAUSTED: Attempting to allocate 2.68G. That was not possible. There "
+                   "are 2.41G "
+                   "free.; (0x0x0_HBM0)") == "undetermined");
+  CHECK(verdict_of("torch.OutOfMemoryError: Allocation on device \nThis error means you ran out of "
+                   "memory") == "undetermined");
+  CHECK(verdict_of("ImportError: libgomp.so: cannot allocate memory in static TLS block") ==
+        "not recognised");
+  const auto cupy = diagnose_text(
+      "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated "
+      "so far: "
+      "1,234,567,890 bytes, limit set to: 9,000,000,000 bytes).");
+  REQUIRE(cupy);
+  CHECK(cupy->audit.verdict == OomVerdict::limit);
+  CHECK(cupy->numbers.ask->bytes == 8589934592);
+}
+
 TEST_CASE("no limit of the cudaMallocAsync back end is not a limit") {
   const auto diagnosis = diagnose_text(
       "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated    "
