@@ -205,6 +205,13 @@ TEST_CASE("a program that closes all descriptors keeps its own files, and the tr
   CHECK(is_complete(contents.events[2], 30000));
 }
 
+TEST_CASE("nothing is written to a file that took the number of stderr") {
+  const TemporaryFolder folder;
+  REQUIRE(exited_with(run_writer(folder.path, {"own-stderr", "10"}), 0));
+  CHECK(fs::file_size(folder.path / "host-file") == 0);
+  REQUIRE(traces_in(folder.path).size() == 1);
+}
+
 TEST_CASE("names: a given file is never overwritten, a folder gets names with the pid") {
   const TemporaryFolder folder;
   const Environment file{{"VRAMTRACK_OUTPUT", "given.vrt"}};

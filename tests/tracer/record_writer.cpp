@@ -7,6 +7,7 @@
 //   record_writer fork|_Fork|clone|_exit|abort|exec EVENTS
 //   record_writer file-size-limit KIB EVENTS
 //   record_writer idle EVENTS                        one thread records once and then waits
+//   record_writer own-stderr EVENTS                  opens a file in the place of stderr
 //   record_writer close-all EVENTS                   closes every descriptor in the middle
 #include <fcntl.h>
 #include <sched.h>
@@ -141,6 +142,10 @@ int main(int argc, char** argv) {
   if (mode == "_exit") _exit(0);
   if (mode == "abort") abort();
   if (mode == "exec") execl("/bin/true", "true", nullptr);
+  if (mode == "own-stderr") {  // a file of the host's under the number of stderr
+    close(STDERR_FILENO);
+    return open("host-file", O_RDWR | O_CREAT | O_TRUNC, 0644) == STDERR_FILENO ? 0 : 94;
+  }
   if (mode == "close-all") {
     for (int fd = 3; fd < 1024; ++fd) close(fd);
     // A file of the host's that gets one of the numbers.

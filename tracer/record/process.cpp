@@ -1,6 +1,7 @@
 #include "record/process.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,6 +41,8 @@ constinit std::atomic<uint32_t> g_epoch{0};
 constinit std::atomic<uint64_t> g_next_sequence{1};
 constinit std::atomic<uint64_t> g_dropped{0};
 constinit uint64_t g_start_monotonic_ns = 0;
+constinit dev_t g_stderr_device = 0;
+constinit ino_t g_stderr_inode = 0;
 using Callback = void (*)();
 constinit Callback g_child_callback = nullptr;
 constinit OutputFile g_file;
@@ -119,6 +122,11 @@ bool start() {
 }  // namespace
 
 void process_initialize() {
+  struct stat status {};
+  if (fstat(STDERR_FILENO, &status) == 0) {
+    g_stderr_device = status.st_dev;
+    g_stderr_inode = status.st_ino;
+  }
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) {
     // Linux before 4.14. Without it a child could write into its parent's window.
@@ -158,7 +166,16 @@ void disable(const char* why) {
   if (!g_disabled.exchange(true)) say(why);
 }
 
+// A program that closed stderr may have a file of its own under that number by now.
+static bool stderr_is_the_users() {
+  struct stat status {};
+  if (fstat(STDERR_FILENO, &status) != 0) return false;
+  return !S_ISREG(status.st_mode) ||
+         (status.st_dev == g_stderr_device && status.st_ino == g_stderr_inode);
+}
+
 void say(const char* text) {
+  if (!stderr_is_the_users()) return;
   FixedText<4608> line;
   line.add("vramtrack: ").add(text).add("\n");
   const ssize_t ignored = write(STDERR_FILENO, line.c_str(), line.size());
