@@ -111,6 +111,9 @@ void apply_metadata(RecordingInfo& info, std::string_view key, std::string_view 
     if (!value.empty()) info.allocator_settings = value;
   } else if (key == "command" && info.command.empty()) {
     info.command.emplace_back(value);
+  } else if (key.starts_with("assumed: ")) {
+    // A simulated GPU's values: how often, and in what.
+    info.notes.push_back(fmt::format("value assumed, {} times: {}", value, key.substr(9)));
   }
   info.metadata.emplace_back(key, value);
 }

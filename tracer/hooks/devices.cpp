@@ -5,7 +5,9 @@
 
 #include "hooks/real_functions.h"
 #include "record/config.h"
+#include "record/guard.h"
 #include "record/metadata.h"
+#include "record/process.h"
 #include "record/recorder.h"
 #include "record/text.h"
 
@@ -55,6 +57,23 @@ void describe_driver() {
     define_metadata("cuda_driver", text.view());
   }
   if (driver_is_simulated()) define_metadata("simulated", "true");
+}
+
+void write_assumption(const char* operation, uint64_t count, void* /*unused*/) {
+  FixedText<160> key;
+  key.add("assumed: ").add(operation);
+  FixedText<32> value;
+  value.add(count);
+  define_metadata(key.view(), value.view());
+}
+
+// Which values a simulated GPU had to assume is known at the end, while the driver still is. The
+// recording is finished after this.
+__attribute__((destructor)) void write_assumptions() {
+  const Guard guard;
+  if (output_path()[0] == '\0' || !is_running()) return;
+  if (const SimulatedAssumptions visit = simulated_assumptions(); visit != nullptr)
+    visit(write_assumption, nullptr);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Driver {
   AddressEntry by_address[kHookCount] = {};  // sorted by real
   size_t address_count = 0;
   bool simulated = false;
+  SimulatedAssumptions assumptions = nullptr;
 };
 
 constinit Driver g_driver;
@@ -52,6 +53,7 @@ void read_driver(const LoadedObject& object) {
 #include "hooks/driver_calls.def"
 #undef CALL
   d.simulated = object.exports_prefix("simgpu_");
+  d.assumptions = reinterpret_cast<SimulatedAssumptions>(object.find("simgpu_for_each_assumption"));
 }
 
 // Concurrent first calls may both look; the results are the same.
@@ -207,6 +209,10 @@ const DriverCalls& driver_calls() {
 
 bool driver_is_simulated() {
   return driver_ready() && g_driver.simulated;
+}
+
+SimulatedAssumptions simulated_assumptions() {
+  return driver_ready() ? g_driver.assumptions : nullptr;
 }
 
 void* wrapper_for(void* real) {

@@ -26,6 +26,11 @@ void* real_driver(Hook hook);
 const DriverCalls& driver_calls();
 bool driver_is_simulated();
 
+// The simulated driver's account of the values that it had to assume; nullptr with a real driver.
+using SimulatedAssumptions = void (*)(void (*visit)(const char* operation, uint64_t count, void*),
+                                      void* user);
+SimulatedAssumptions simulated_assumptions();
+
 // The wrapper for an address that the driver handed out; the address itself where we have none.
 void* wrapper_for(void* real);
 
