@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/allocator_settings.h"
+
 namespace vramtrack {
 namespace {
 
@@ -120,6 +122,40 @@ Bytes shard(Bytes bytes, const Workload& w, uint64_t from_stage) {
   return w.zero_stage >= from_stage ? bytes / static_cast<Bytes>(w.ranks) : bytes;
 }
 
+// What the caching allocator adds to a tensor of this size: a segment's rest that is too small to
+// be split off stays with the block.
+Bytes rounding_of(Bytes bytes) {
+  const AllocatorSettings settings;
+  if (bytes <= 0 || bytes > 1e15L) return 0;
+  const auto size = static_cast<uint64_t>(bytes);
+  const uint64_t rounded = settings.round_size(size);
+  const uint64_t segment = settings.allocation_size(rounded);
+  const bool small = AllocatorSettings::small_pool(rounded);
+  const uint64_t block = settings.should_split(segment, rounded, small, false) ? rounded : segment;
+  return static_cast<Bytes>(block) - bytes;
+}
+
+struct Rounding {
+  Bytes weights = 0, trained = 0;  // of the weights; of one more tensor for each trained one
+};
+
+// Only where the tensors are plain and whole: packed and sharded ones are laid out otherwise.
+Rounding state_rounding(const std::vector<ParameterTensor>& all, const Workload& w) {
+  Rounding rounding;
+  if (quantised(w) || w.zero_stage > 0) return rounding;
+  const auto add = [](const std::vector<ParameterTensor>& tensors, Bytes width) {
+    Bytes sum = 0;
+    for (const ParameterTensor& t : tensors) {
+      sum += static_cast<Bytes>(t.count) * rounding_of(static_cast<Bytes>(t.elements()) * width);
+    }
+    return sum;
+  };
+  rounding.weights = add(all, static_cast<Bytes>(type_bytes(w.weights)));
+  const Trained trained = trained_tensors(all, w);
+  rounding.trained = add(trained.tensors, trained.width);
+  return rounding;
+}
+
 struct States {
   Bytes weights = 0, gradients = 0, optimizer = 0, update_scratch = 0, head_gradient = 0;
 };
@@ -191,8 +227,17 @@ void estimate_training(const ModelShape& m, const Workload& w, const States& s, 
                      "cuBLAS, for the forward's and the backward's thread", "", workspace,
                      kAssumed});
 
-  const Bytes standing = s.weights + s.optimizer + workspace;
-  const Bytes held = w.accumulation > 1 ? s.gradients : 0;
+  const Rounding rounding = state_rounding(parameter_tensors(m), w);
+  const Bytes copies = w.optimizer == Optimizer::adamw          ? 2
+                       : w.optimizer == Optimizer::sgd_momentum ? 1
+                                                                : 0;
+  const Bytes lasting = rounding.weights + copies * rounding.trained;
+  e.terms.push_back({"rounding", "block - request",
+                     "what the allocator adds to weights and optimizer state", "", lasting,
+                     "PyTorch's rules for blocks and segments"});
+  const Bytes standing = s.weights + s.optimizer + workspace + lasting;
+  const Bytes gradients = s.gradients + rounding.trained;
+  const Bytes held = w.accumulation > 1 ? gradients : 0;
   const Bytes layers = sum_of(a.layers);
   const Bytes ends = sum_of(a.ends);
   const Bytes again = w.recompute == Recompute::full ? a.one_layer : 0;
@@ -203,9 +248,11 @@ void estimate_training(const ModelShape& m, const Workload& w, const States& s, 
                 a.kept_logits + cast_weights,
             "weights, state, saved activations, one layer's gradients in the making");
   add_phase(e, "last layer of the backward",
-            standing + s.gradients + a.one_layer + a.scratch + a.kept_logits,
+            standing + gradients + a.one_layer + a.scratch + a.kept_logits,
             "weights, state, gradients, one layer's activations");
-  add_phase(e, "optimizer step", standing + s.gradients + s.update_scratch + a.kept_logits,
+  add_phase(e, "optimizer step",
+            standing + gradients + s.update_scratch +
+                (s.update_scratch > 0 ? rounding.trained : 0) + a.kept_logits,
             "weights, state, gradients, the update's scratch");
 }
 
@@ -237,7 +284,7 @@ void find_categories_at_peak(const Workload& w, Estimate& e) {
   }
   e.at_peak.clear();
   Bytes rest = e.peak.bytes;
-  for (const char* name : {"parameters", "optimizer_state", "workspace", "gradients"}) {
+  for (const char* name : {"parameters", "optimizer_state", "workspace", "rounding", "gradients"}) {
     if (e.peak.name == "first layer of the backward" && std::string(name) == "gradients") continue;
     e.at_peak[name] = e.categories[name];
     rest -= e.categories[name];
