@@ -39,6 +39,9 @@ def preloads(directory, python, tracer):
              f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}", "librehearsal.so.1"]
     files = ([tracer] if tracer else []) + [str(pathlib.Path(directory, name)) for name in names]
     missing = [name for name in files if not os.path.exists(name)]
+    if missing and missing[0].endswith(f"libcudart.so.{major}"):
+        print(f"skipped: {missing[0]} is not built (it needs the headers of CUDA {major})")
+        sys.exit(SKIPPED)
     if missing:
         sys.exit(f"no such file: {missing[0]}")
     return files
@@ -206,6 +209,8 @@ def main():
     parser.add_argument("--vramtrack", metavar="PROGRAM", help="compare each trace with PyTorch's counters")
     parser.add_argument("--device", default="h100-80g", help="SIMGPU of scenarios that do not choose (default: %(default)s)")
     parser.add_argument("--slow", action="store_true", help="run the slow scenarios instead of the quick ones")
+    parser.add_argument("--python-from", metavar="VARIABLE", default="VRAMTRACK_PYTHON",
+                        help="the variable that names the Python to use (default: %(default)s)")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -213,9 +218,12 @@ def main():
     options = parser.parse_args()
     if options.inside:
         return inside(options)
-    python = os.environ.get("VRAMTRACK_PYTHON") or sys.executable
+    python = os.environ.get(options.python_from) or (sys.executable if options.python_from == "VRAMTRACK_PYTHON" else "")
+    if not python:
+        print(f"skipped: {options.python_from} is not set")
+        return SKIPPED
     if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
-        print(f"skipped: {python} has no PyTorch (set VRAMTRACK_PYTHON)")
+        print(f"skipped: {python} has no PyTorch (set {options.python_from})")
         return SKIPPED
     environment = dict(os.environ, HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", PYTHONDONTWRITEBYTECODE="1")
     if options.simgpu:
