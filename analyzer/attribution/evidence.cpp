@@ -46,7 +46,7 @@ void Evidence::note_end(const Event& event, uint64_t moment) {
   if (found == live_.end()) return;
   const Live& live = found->second;
   const bool asked = live.reconstructed || (live.block <= moment && event.sequence > moment);
-  if (asked) ends_.try_emplace(live.block, BlockEnd{event.sequence, event.stack});
+  if (asked) ends_.try_emplace(live.block, BlockEnd{event.sequence, event.stack, event.thread});
   if (const auto at = at_.find(event.address); at != at_.end() && at->second == live.block)
     at_.erase(at);
   live_.erase(found);
@@ -61,11 +61,14 @@ void Evidence::note_label(const Event& event, uint64_t moment) {
 void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
   note_activity(event.sequence, phase_of(traits.activity()));
   const uint64_t size = event.requested != 0 ? event.requested : event.size;
+  const bool constructs = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
+  if (constructs && !traits.constructor.empty()) constructors_.insert(traits.constructor);
   if (size < kTellingSize) return;
   const bool forwards =
       traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
   if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);
-  if (traits.has(Trait::softmax) && !traits.has(Trait::loss) && forwards) {
+  const bool softmax_itself = traits.op.empty() || traits.op.find("softmax") != std::string::npos;
+  if (traits.has(Trait::softmax) && softmax_itself && !traits.has(Trait::loss) && forwards) {
     softmax_.insert(size);
     largest_softmax_ = std::max(largest_softmax_, size);
   }

@@ -4,6 +4,7 @@
 #define VRAMTRACK_ANALYZER_ATTRIBUTION_EVIDENCE_H
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -25,7 +26,8 @@ struct ActivityChange {
 // How a block that was live at the moment ended.
 struct BlockEnd {
   uint64_t sequence = kNever;
-  StackId stack = 0;  // of the free, where the recording has it
+  StackId stack = 0;    // of the free, where the recording has it
+  uint32_t thread = 0;  // that freed it
 };
 
 class Evidence {
@@ -46,6 +48,11 @@ class Evidence {
 
   // Whether the job ever ran backwards or stepped an optimizer.
   [[nodiscard]] bool trains() const { return trains_; }
+
+  // Constructors under which torch.nn's own modules are made, by their names.
+  [[nodiscard]] bool is_module_constructor(const std::string& function) const {
+    return constructors_.contains(function);
+  }
 
   // Sizes seen anywhere in the recording under such stacks.
   // Of softmax and logits only large ones count: their row sums and maxima have everybody's size.
@@ -90,6 +97,7 @@ class Evidence {
   std::unordered_set<uint64_t> projection_;
   std::unordered_set<uint64_t> activation_;  // of a forward pass, casts left out
   std::unordered_set<uint64_t> parameter_;
+  std::unordered_set<std::string> constructors_;
   std::unordered_map<uint64_t, uint64_t> kept_;
   std::unordered_map<uint64_t, uint64_t> replaced_;
   uint64_t largest_softmax_ = 0;

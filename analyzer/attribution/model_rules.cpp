@@ -10,12 +10,20 @@ namespace {
 // PyTorch's default cuBLAS workspace, ":4096:2:16:8": 2 x 4 MiB and 8 x 16 KiB.
 constexpr uint64_t kBlasWorkspace = 2 * 4096 * 1024 + 8 * 16 * 1024;
 
-// Scores are batch x heads x length x length; half or a quarter as large in half precision or as a
-// Boolean mask, twice as large before a cast.
-bool is_score_sized(uint64_t bytes, const Evidence& evidence) {
-  for (const uint64_t same : {bytes, bytes * 2, bytes * 4, bytes / 2})
+// Operators whose result is Boolean, one byte an element.
+bool makes_booleans(std::string_view op) {
+  for (const std::string_view name : {"eq", "ne", "lt", "le", "gt", "ge", "is", "logical",
+                                      "bitwise", "native_dropout", "triu", "tril", "ones", "full"})
+    if (op.starts_with(name)) return true;
+  return op.find("dropout") != std::string_view::npos;
+}
+
+// Scores are batch x heads x length x length; half as large in half precision or twice as large
+// before a cast, and a quarter as large where single precision becomes a Boolean mask.
+bool is_score_sized(uint64_t bytes, std::string_view op, const Evidence& evidence) {
+  for (const uint64_t same : {bytes, bytes * 2, bytes / 2})
     if (evidence.is_softmax_size(same)) return true;
-  return false;
+  return (op.empty() || makes_booleans(op)) && evidence.is_softmax_size(bytes * 4);
 }
 
 // Operators that make a tensor out of nothing or of host memory.
@@ -82,11 +90,13 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
       return Verdict{Category::activations, "", "output of fused attention", 0.9};
     return Verdict{Category::attention, "", "log-sum-exp or scratch of fused attention", 0.85};
   }
+  if (traits.has(Trait::dot_product_attention) && traits.has(Trait::selection))
+    return Verdict{Category::attention, "", "an attention mask, made ready for the kernel", 0.9};
   if (traits.has(Trait::softmax) && !traits.has(Trait::loss))
     return Verdict{Category::attention, "", "result of the attention's softmax", 0.95};
   if (!traits.has(Trait::attention_code)) return std::nullopt;
   const bool projected = traits.has(Trait::projection) && !traits.has(Trait::batched_product);
-  if (is_score_sized(size, scene.evidence()) && !projected) {
+  if (is_score_sized(size, traits.op, scene.evidence()) && !projected) {
     const bool ambiguous = scene.evidence().is_projection_size(size);
     return Verdict{Category::attention, "", "made in attention code, as large as the scores",
                    ambiguous ? 0.6 : 0.92};

@@ -60,6 +60,8 @@ constexpr std::array kPatterns = std::to_array<Pattern>({
     // Parts of a model.
     {Trait::attention_code, In::python, "attention"},
     {Trait::attention_code, In::python, "attn"},
+    {Trait::dot_product_attention, In::native, "at::_ops::scaled_dot_product_attention::"},
+    {Trait::selection, In::native, "at::_ops::where"},
     {Trait::fused_attention, In::native, "_scaled_dot_product_flash"},
     {Trait::fused_attention, In::native, "_scaled_dot_product_efficient"},
     {Trait::fused_attention, In::native, "_scaled_dot_product_cudnn"},
@@ -159,6 +161,14 @@ std::string_view backward_node_of(const Frame& frame) {
   return node.find("Backward") == std::string_view::npos ? std::string_view() : node;
 }
 
+constexpr uint64_t bit(Trait trait) {
+  return uint64_t{1} << static_cast<int>(trait);
+}
+
+// What surrounds a module's forward says nothing about a tensor made inside it:
+// Trainer.compute_loss calls the whole model.
+constexpr uint64_t kNotAroundForward = bit(Trait::loss) | bit(Trait::mask);
+
 // "GPT.forward" -> "GPT"; nothing for a bare "forward" (Python before 3.11 has no qualified names).
 std::string_view class_of_forward(const Frame& frame) {
   constexpr std::string_view kSuffix = ".forward";
@@ -167,10 +177,15 @@ std::string_view class_of_forward(const Frame& frame) {
   return name.substr(0, name.size() - kSuffix.size());
 }
 
+// Operators that others call to make room for their results.
+bool only_makes_room(std::string_view op) {
+  return op.starts_with("empty") || op.starts_with("new_empty") || op.starts_with("resize");
+}
+
 void describe_operators(StackTraits& traits, const Frame& frame, bool& in_run) {
   const std::string_view op = operator_of(frame);
   if (!op.empty() && in_run) {
-    if (traits.op.empty()) traits.op = op;
+    if (traits.op.empty() || only_makes_room(traits.op)) traits.op = op;
     traits.outer_op = op;
   }
   // A run of operators ends where Python, or the autograd engine, called it.
@@ -228,7 +243,7 @@ uint64_t StackTraitsCache::bits_of(FrameId id) const {
     if (function.find(pattern.function) == std::string::npos) continue;
     if (file.find(pattern.file) == std::string::npos) continue;
     if (is_exception(pattern.trait, function)) continue;
-    entry->second |= uint64_t{1} << static_cast<int>(pattern.trait);
+    entry->second |= bit(pattern.trait);
   }
   return entry->second;
 }
@@ -238,13 +253,17 @@ const StackTraits& StackTraitsCache::of(StackId stack) const {
   StackTraits& traits = entry->second;
   if (!added) return traits;
   bool in_run = true;
+  bool in_forward = false;
   for (const FrameId id : definitions_->stack(stack)) {
     const Frame& frame = definitions_->frame(id);
     traits.empty = false;
-    traits.bits |= bits_of(id);
+    const uint64_t bits = bits_of(id);
+    traits.bits |= in_forward && frame.python ? bits & ~kNotAroundForward : bits;
+    in_forward = in_forward || (bits & bit(Trait::module_forward)) != 0;
     describe_operators(traits, frame, in_run);
     if (traits.backward_node.empty()) traits.backward_node = backward_node_of(frame);
     if (frame.python && traits.function.empty()) traits.function = frame.function;
+    if (frame.python && frame.function.ends_with("__init__")) traits.constructor = frame.function;
     if (const std::string_view module = class_of_forward(frame); !module.empty())
       traits.module =
           traits.module.empty() ? std::string(module) : std::string(module) + "/" + traits.module;

@@ -29,8 +29,10 @@ enum class Trait : uint8_t {
   module_forward,    // a module's forward
   generation,        // token by token
   data_loading,
-  attention_code,   // Python code of an attention module or function
-  fused_attention,  // scaled_dot_product_attention and flash kernels
+  attention_code,         // Python code of an attention module or function
+  dot_product_attention,  // scaled_dot_product_attention, whatever computes it
+  selection,              // where: how a Boolean mask becomes numbers
+  fused_attention,        // scaled_dot_product_attention and flash kernels
   softmax,
   log_softmax,
   loss,
@@ -70,13 +72,16 @@ std::string_view name_of(Activity activity);
 
 struct StackTraits {
   uint64_t bits = 0;
-  std::string op;             // innermost ATen operator, "_softmax"; empty where none is seen
+  // Innermost ATen operator, "_softmax", not counting those that only make room; empty where none
+  // is seen.
+  std::string op;
   std::string outer_op;       // outermost one of the same run of operators
   std::string backward_node;  // "SoftmaxBackward0"
   std::string
       module;  // classes of the forwards on the stack, outermost first: "GPT/Block/Attention"
-  std::string function;  // innermost Python function
-  bool empty = true;     // no frames at all
+  std::string function;     // innermost Python function
+  std::string constructor;  // outermost of the constructors that called each other: "GPT.__init__"
+  bool empty = true;        // no frames at all
 
   [[nodiscard]] bool has(Trait trait) const { return (bits >> static_cast<int>(trait) & 1) != 0; }
   [[nodiscard]] Activity activity() const;

@@ -12,6 +12,20 @@ bool is_passing(const Block& block, const Scene& scene) {
   return end != kNever && end <= scene.evidence().end_of_activity(block.sequence);
 }
 
+// What the backward pass itself gives up is freed inside the autograd engine, which has a thread of
+// its own. A gradient is freed by whoever calls zero_grad: optimizers that allocate nothing in
+// their steps leave no other trace between two passes.
+bool outlives_backward(const Block& block, const Scene& scene) {
+  const BlockEnd end = scene.evidence().end_of(block.sequence);
+  if (end.sequence == kNever || !is_passing(block, scene)) return true;
+  if (end.stack != 0) {
+    const StackTraits& traits = scene.traits.of(end.stack);
+    return !traits.empty && traits.activity() != Activity::backward &&
+           traits.activity() != Activity::recomputation;
+  }
+  return end.thread != block.thread;
+}
+
 }  // namespace
 
 std::optional<Verdict> optimizer_state(const Block& block, const Scene& scene) {
@@ -39,7 +53,9 @@ std::optional<Verdict> parameters_from_stack(const Block& block, const Scene& sc
   const StackTraits& traits = scene.traits.of(block.stack);
   if (traits.has(Trait::module_move))
     return Verdict{Category::parameters, "", "made where a module is moved to the device", 0.97};
-  const bool creates = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
+  const bool creates = (traits.has(Trait::module_creation) ||
+                        scene.evidence().is_module_constructor(traits.constructor)) &&
+                       !traits.has(Trait::module_forward);
   if (!creates) return std::nullopt;
   if (is_passing(block, scene))
     return Verdict{Category::workspace, "", "made and freed while a module is created", 0.7};
@@ -51,7 +67,7 @@ std::optional<Verdict> gradients(const Block& block, const Scene& scene) {
   if (traits.activity() != Activity::backward) return std::nullopt;
   if (traits.has(Trait::accumulate_grad))
     return Verdict{Category::gradients, "", "made where a parameter's gradient is stored", 0.97};
-  if (!is_passing(block, scene)) {
+  if (outlives_backward(block, scene)) {
     const bool shaped = scene.evidence().is_parameter_size(comparable_size(block));
     return Verdict{Category::gradients, "",
                    shaped ? "made in the backward pass, as large as a parameter, kept beyond it"

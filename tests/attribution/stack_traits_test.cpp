@@ -96,6 +96,23 @@ TEST_CASE("optimizers, moves and loss are told apart") {
   CHECK_FALSE(loss.has(Trait::softmax));
 }
 
+TEST_CASE("a function named after the loss that calls the model is not the loss") {
+  const StackTraits inside =
+      Stacks()
+          .native("at::_ops::addmm::call(at::Tensor const&)")
+          .python("Linear.forward", "/site-packages/torch/nn/modules/linear.py")
+          .python("Module._call_impl", kModule)
+          .python("Trainer.compute_loss", "/transformers/trainer.py")
+          .traits();
+  CHECK_FALSE(inside.has(Trait::loss));
+  CHECK(Stacks()
+            .native("at::_ops::exp::call(at::Tensor const&)")
+            .python("FocalLoss.forward", "train.py")
+            .python("Module._call_impl", kModule)
+            .traits()
+            .has(Trait::loss));
+}
+
 TEST_CASE("an empty stack says nothing") {
   Definitions definitions;
   const StackTraits& traits = StackTraitsCache(definitions).of(0);

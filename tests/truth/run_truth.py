@@ -80,7 +80,8 @@ def inside(options):
 def trace(options, way, folder):
     environment = dict(os.environ, HF_HUB_OFFLINE="1", PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false")
     environment["VRAMTRACK_HELPER"] = "on" if way == "helper" else "off"
-    # Rows of weights are drawn on the GPU: the trace must hold the whole run.
+    if way != "helper":  # which would have brought the module for marks along
+        environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
     simulate = [] if options.device == "real" else ["--simulate", options.device]
     command = [options.vramtrack, "run", *simulate, "-o", f"{folder}/", "--", options.python, __file__, options.vramtrack,
                *options.names, *(["--quick"] if options.quick else []), "--inside", way, "--folder", str(folder)]
@@ -186,7 +187,7 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="say what was taken for what, and why")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.inside:
         return inside(options)
     options.python = os.environ.get("VRAMTRACK_PYTHON") or sys.executable

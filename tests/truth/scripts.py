@@ -214,8 +214,9 @@ def generate(witness, cache, layers=3, heads=2, prompt=512, tokens=24, window=No
             return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
 
     with torch.no_grad():
-        output = model.generate(ids, attention_mask=mask, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
-                                past_key_values=cache, stopping_criteria=[Marks()], return_dict_in_generate=True)
+        output = model.generate(ids, attention_mask=mask, max_new_tokens=tokens, min_new_tokens=tokens,
+                                do_sample=False, disable_compile=True, past_key_values=cache,
+                                stopping_criteria=[Marks()], return_dict_in_generate=True)
     witness.say(output.sequences, "inputs", "activations")
     cached = prompt + tokens // 2 - 1
     if isinstance(cache, transformers.StaticCache):
