@@ -19,7 +19,8 @@ uint64_t place_of(const Event& event) {
 
 }  // namespace
 
-Evidence::Evidence(const Recording& recording, uint64_t moment, const StackTraitsCache& traits) {
+Evidence::Evidence(const Recording& recording, uint64_t moment, const StackTraitsCache& traits)
+    : moment_(moment) {
   recording.for_each([&](const Event& event) {
     if (event.kind == EventKind::block_alloc) {
       const bool reconstructed = (event.flags & kEventReconstructed) != 0;
@@ -67,8 +68,9 @@ void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
   const bool forwards =
       traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
   if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);
-  const bool softmax_itself = traits.op.empty() || traits.op.find("softmax") != std::string::npos;
-  if (traits.has(Trait::softmax) && softmax_itself && !traits.has(Trait::loss) && forwards) {
+  // A softmax that minds rows without any score compares first: those results are Booleans.
+  const bool compares = traits.op.starts_with("eq") || traits.op.starts_with("logical");
+  if (traits.has(Trait::softmax) && !compares && !traits.has(Trait::loss) && forwards) {
     softmax_.insert(size);
     largest_softmax_ = std::max(largest_softmax_, size);
   }
@@ -76,6 +78,9 @@ void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
     logits_.insert(size);
     largest_logits_ = std::max(largest_logits_, size);
   }
+  const bool product =
+      traits.has(Trait::projection) && !traits.has(Trait::batched_product) && forwards;
+  if (product) product_.insert(size);
   if (traits.has(Trait::projection) && traits.has(Trait::attention_code) && forwards)
     projection_.insert(size);
   if (traits.has(Trait::module_move) || traits.has(Trait::module_creation)) parameter_.insert(size);
@@ -97,7 +102,7 @@ void Evidence::count_reconstructed(const StackTraitsCache& traits) {
     if (end.sequence == kNever) {
       ++kept_[live.size];
     } else if (by_optimizer) {
-      ++replaced_[live.size];
+      replaced_[live.size].push_back(end.sequence);
     }
   }
   for (const auto& [size, count] : kept_)
@@ -136,7 +141,18 @@ uint64_t Evidence::kept_count(uint64_t bytes) const {
 
 uint64_t Evidence::replaced_count(uint64_t bytes) const {
   const auto found = replaced_.find(bytes);
-  return found == replaced_.end() ? 0 : found->second;
+  return found == replaced_.end() ? 0 : found->second.size();
+}
+
+bool Evidence::waits_to_replace(uint64_t bytes, uint64_t sequence) const {
+  const auto found = replaced_.find(bytes);
+  if (found == replaced_.end()) return false;
+  bool later = false;
+  for (const uint64_t end : found->second) {
+    if (end > sequence && end <= moment_) return false;
+    later = later || end > moment_;
+  }
+  return later;
 }
 
 }  // namespace vramtrack

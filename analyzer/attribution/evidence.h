@@ -65,6 +65,8 @@ class Evidence {
   [[nodiscard]] bool is_projection_size(uint64_t bytes) const {
     return projection_.contains(bytes);
   }
+  // Of linear layers, wherever they stand.
+  [[nodiscard]] bool is_product_size(uint64_t bytes) const { return product_.contains(bytes); }
   [[nodiscard]] bool is_activation_size(uint64_t bytes) const {
     return activation_.contains(bytes);
   }
@@ -72,6 +74,9 @@ class Evidence {
   // Blocks of this size that lived before the recording began, by what ended them.
   [[nodiscard]] uint64_t kept_count(uint64_t bytes) const;      // nothing did
   [[nodiscard]] uint64_t replaced_count(uint64_t bytes) const;  // an optimizer's step
+  // Whether a new value that was made at `sequence` waits at the moment for such a block to make
+  // way.
+  [[nodiscard]] bool waits_to_replace(uint64_t bytes, uint64_t sequence) const;
 
  private:
   void note_allocation(const Event& event, const StackTraits& traits);
@@ -95,11 +100,13 @@ class Evidence {
   std::unordered_set<uint64_t> softmax_;
   std::unordered_set<uint64_t> logits_;
   std::unordered_set<uint64_t> projection_;
+  std::unordered_set<uint64_t> product_;
   std::unordered_set<uint64_t> activation_;  // of a forward pass, casts left out
   std::unordered_set<uint64_t> parameter_;
   std::unordered_set<std::string> constructors_;
   std::unordered_map<uint64_t, uint64_t> kept_;
-  std::unordered_map<uint64_t, uint64_t> replaced_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> replaced_;  // when each of them ended
+  uint64_t moment_ = 0;
   uint64_t largest_softmax_ = 0;
   uint64_t largest_logits_ = 0;
   bool trains_ = false;

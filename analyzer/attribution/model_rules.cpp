@@ -26,12 +26,29 @@ bool is_score_sized(uint64_t bytes, std::string_view op, const Evidence& evidenc
   return (op.empty() || makes_booleans(op)) && evidence.is_softmax_size(bytes * 4);
 }
 
+// What PyTorch's allocator takes for a single number.
+constexpr uint64_t kSmallestBlock = 512;
+
 // Operators that make a tensor out of nothing or of host memory.
 bool brings_data(std::string_view op) {
   for (const std::string_view name : {"to", "_to_copy", "copy", "rand", "tensor", "arange", "zeros",
                                       "ones", "full", "empty", "eye"})
     if (op.starts_with(name)) return true;
   return false;
+}
+
+// Operators between the product of Q and K and that of the weights and V.
+bool works_on_scores(const StackTraits& traits) {
+  if (traits.has(Trait::batched_product) || traits.has(Trait::dropout)) return true;
+  for (const std::string_view name : {"masked_fill", "where", "mul", "div", "add", "tril", "triu"})
+    if (traits.op.starts_with(name)) return true;
+  return false;
+}
+
+// Parts of attention, by operators that nothing else calls.
+bool is_attention_operator(const StackTraits& traits, bool score_sized) {
+  return traits.has(Trait::fused_attention) || traits.has(Trait::dot_product_attention) ||
+         traits.has(Trait::softmax) || (score_sized && works_on_scores(traits));
 }
 
 bool is_forward(const StackTraits& traits) {
@@ -58,6 +75,7 @@ std::optional<Verdict> library_workspace(const Block& block, const Scene& scene)
 std::optional<Verdict> key_value_cache(const Block& block, const Scene& scene) {
   const StackTraits& traits = scene.traits.of(block.stack);
   if (!traits.has(Trait::cache_update)) return std::nullopt;
+  if (block.size <= kSmallestBlock) return std::nullopt;  // a counter, not keys of a layer
   if (scene.evidence().trains() && is_forward(traits) && !traits.has(Trait::generation))
     return Verdict{Category::activations, "kv", "keys or values of a forward pass in training",
                    0.85};
@@ -67,12 +85,21 @@ std::optional<Verdict> key_value_cache(const Block& block, const Scene& scene) {
 std::optional<Verdict> logits(const Block& block, const Scene& scene) {
   const StackTraits& traits = scene.traits.of(block.stack);
   if (!is_forward(traits)) return std::nullopt;
+  // A training loop's own function may be called after the loss and draw the batch.
+  const bool draws = !traits.has(Trait::module_forward) &&
+                     (traits.outer_op.starts_with("rand") || traits.outer_op.starts_with("arange"));
+  if (draws)
+    return Verdict{Category::inputs, "",
+                   fmt::format("drawn by {}, outside any module", traits.outer_op), 0.7};
   if (traits.has(Trait::log_softmax) || traits.has(Trait::loss))
     return Verdict{Category::activations, "logits", "made by the loss over the vocabulary", 0.93};
   const uint64_t size = comparable_size(block);
-  const bool logit_sized =
-      scene.evidence().is_logits_size(size) || scene.evidence().is_logits_size(size * 2);
-  if (logit_sized && !traits.has(Trait::attention_code))
+  // In half precision before they are cast: then a linear layer has made them.
+  const bool before_cast = (traits.op.empty() || traits.has(Trait::projection)) &&
+                           scene.evidence().is_logits_size(size * 2);
+  const bool logit_sized = scene.evidence().is_logits_size(size) || before_cast;
+  if (logit_sized && !traits.has(Trait::attention_code) &&
+      !is_attention_operator(traits, scene.evidence().is_softmax_size(size)))
     return Verdict{Category::activations, "logits",
                    "has the size of the logits that the loss reads", 0.85};
   return std::nullopt;
@@ -86,7 +113,7 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
   if (traits.has(Trait::fused_attention)) {
     // The fused kernels make their output, which is an activation like any other, and the
     // log-sum-exp and scratch, which are smaller by a factor of the head size.
-    if (scene.evidence().is_projection_size(size))
+    if (scene.evidence().is_product_size(size))
       return Verdict{Category::activations, "", "output of fused attention", 0.9};
     return Verdict{Category::attention, "", "log-sum-exp or scratch of fused attention", 0.85};
   }
@@ -94,7 +121,13 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
     return Verdict{Category::attention, "", "an attention mask, made ready for the kernel", 0.9};
   if (traits.has(Trait::softmax) && !traits.has(Trait::loss))
     return Verdict{Category::attention, "", "result of the attention's softmax", 0.95};
-  if (!traits.has(Trait::attention_code)) return std::nullopt;
+  // Where classes have no names (PyTorch's snapshots), the operator and the size are all there is.
+  if (!traits.has(Trait::attention_code)) {
+    const bool same = scene.evidence().is_softmax_size(size) && works_on_scores(traits);
+    if (!same || scene.evidence().is_product_size(size)) return std::nullopt;
+    return Verdict{Category::attention, "", "as large as the scores, by an operator used on them",
+                   0.75};
+  }
   const bool projected = traits.has(Trait::projection) && !traits.has(Trait::batched_product);
   if (is_score_sized(size, traits.op, scene.evidence()) && !projected) {
     const bool ambiguous = scene.evidence().is_projection_size(size);

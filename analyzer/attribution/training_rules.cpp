@@ -38,6 +38,10 @@ std::optional<Verdict> optimizer_state(const Block& block, const Scene& scene) {
   if (is_passing(block, scene))
     return Verdict{Category::workspace, "optimizer", "made and freed within one optimizer step",
                    0.85};
+  if (scene.evidence().waits_to_replace(comparable_size(block), block.sequence))
+    return Verdict{Category::workspace, "optimizer",
+                   "made in the optimizer's step; the state that it will replace is still there",
+                   0.7};
   return Verdict{Category::optimizer_state, "", "made in the optimizer's step and kept beyond it",
                  0.9};
 }

@@ -195,12 +195,82 @@ def llama_lora(witness):
     train(witness, model, adamw(), loss_of=causal(model), head=head)
 
 
+def tiny(name, **settings):
+    """A random model of transformers on the GPU."""
+    import transformers
+    config = getattr(transformers, f"{name}Config")
+    architecture = {"T5": "T5ForConditionalGeneration", "ViT": "ViTForImageClassification",
+                    "GPT2": "GPT2LMHeadModel"}.get(name, f"{name}ForCausalLM")
+    with torch.device("cuda"):
+        return getattr(transformers, architecture)(config(**settings))
+
+
+@script(aside=True, needs=("transformers",))
+def t5(witness):
+    """Encoder and decoder, relative positions, cross attention, scores written out."""
+    model = tiny("T5", vocab_size=8192, d_model=512, d_kv=64, d_ff=1024, num_layers=2, num_heads=8,
+                 decoder_start_token_id=0)
+    train(witness, model, adamw(), seq=255, loss_of=lambda ids: model(input_ids=ids, labels=ids).loss,
+          head=model.lm_head.weight)
+
+
+@script(needs=("transformers",))
+def vit(witness):
+    """Images through convolution and attention; no vocabulary."""
+    model = tiny("ViT", hidden_size=384, num_hidden_layers=4, num_attention_heads=6, intermediate_size=1536)
+
+    def loss_of(ids):
+        images = torch.randn(16, 3, 224, 224, device="cuda")
+        labels = ids[:16, 0] % 2
+        witness.say([images, labels], "inputs")
+        return model(pixel_values=images, labels=labels).loss
+
+    train(witness, model, adamw(), batch=16, seq=1, vocab=2, loss_of=loss_of)
+
+
+@script(aside=True, needs=("transformers",))
+def mixtral(witness):
+    """A mixture of experts, bf16."""
+    model = tiny("Mixtral", vocab_size=8192, hidden_size=512, intermediate_size=1024, num_hidden_layers=2,
+                 num_attention_heads=8, num_key_value_heads=2, num_local_experts=4, max_position_embeddings=1024,
+                 bos_token_id=1, eos_token_id=2, pad_token_id=3).bfloat16()
+    train(witness, model, adamw(), loss_of=causal(model), head=model.lm_head.weight)
+
+
+@script(needs=("transformers", "accelerate"))
+def trainer(witness):
+    """transformers' Trainer over GPT-2: its loop, its optimizer, its data."""
+    import tempfile
+
+    import transformers
+    model = tiny("GPT2", vocab_size=8192, n_positions=512, n_embd=512, n_layer=2, n_head=8)
+
+    class Marks(transformers.TrainerCallback):
+        def on_train_begin(self, args, state, control, optimizer=None, **_):
+            witness.watch(model, optimizer, head=model.lm_head.weight)
+
+        def on_pre_optimizer_step(self, args, state, control, **_):
+            if state.global_step == 2:
+                witness.mark("backward")
+
+        def on_step_end(self, args, state, control, **_):
+            if state.global_step == 3:
+                witness.mark("step")
+
+    data = [{"input_ids": row, "labels": row} for row in torch.randint(8192, (12, 512))]
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(folder, per_device_train_batch_size=4, max_steps=3, report_to=[],
+                                                   save_strategy="no", disable_tqdm=True, logging_strategy="no")
+        transformers.Trainer(model, arguments, train_dataset=data, callbacks=[Marks()]).train()
+
+
 # Token by token.
 
-def generate(witness, cache, layers=3, heads=2, prompt=512, tokens=24, window=None, **settings):
-    """Greedy decoding; marks in the middle and at the end. KV bytes follow from the formula."""
+def generate(witness, cache, layers=3, heads=2, prompt=512, tokens=24, window=None, model=None, **settings):
+    """Greedy decoding; a mark in the middle. KV bytes follow from the formula."""
     import transformers
-    model = llama(num_key_value_heads=heads, num_hidden_layers=layers, **settings).bfloat16().eval()
+    model = model or llama(num_key_value_heads=heads, num_hidden_layers=layers, **settings).bfloat16()
+    model.eval()
     witness.watch(model, cache=cache, head=model.lm_head.weight)
     ids = torch.randint(4, 8192, (4, prompt), device="cuda")
     mask = torch.ones_like(ids)
@@ -221,6 +291,7 @@ def generate(witness, cache, layers=3, heads=2, prompt=512, tokens=24, window=No
     cached = prompt + tokens // 2 - 1
     if isinstance(cache, transformers.StaticCache):
         cached = prompt + tokens
+    cached = min(cached, window - 1) if window else cached
     return {"middle": 2 * layers * 4 * heads * cached * 64 * 2}
 
 
@@ -244,3 +315,37 @@ def generate_eager(witness):
     """Every head has its keys (MHA), scores written out."""
     import transformers
     return generate(witness, transformers.DynamicCache(), heads=8, attn_implementation="eager")
+
+
+@script(needs=("transformers",))
+def generate_window(witness):
+    """A sliding window bounds what is kept."""
+    import transformers
+    model = tiny("Mistral", vocab_size=8192, hidden_size=512, intermediate_size=1376, num_hidden_layers=3,
+                 num_attention_heads=8, num_key_value_heads=2, sliding_window=128, max_position_embeddings=2048,
+                 bos_token_id=1, eos_token_id=2, pad_token_id=3).bfloat16()
+    return generate(witness, transformers.DynamicCache(config=model.config), model=model, window=128)
+
+
+@script()
+def pooled(witness):
+    """Keys and values of many requests in one piece that is taken at the start, as servers do."""
+    model = example_gpt(attention="fused").bfloat16().eval()
+    witness.watch(model, head=model.head.weight)
+
+    class Server:
+        def allocate_kv_cache(self):
+            return torch.empty(3, 2, 1024, 16, 8, 64, dtype=torch.bfloat16, device="cuda")
+
+    pool = Server().allocate_kv_cache()
+    witness.say(pool, "kv_cache")
+    with torch.no_grad():
+        for step in range(4):
+            ids = torch.randint(8192, (4, 512), device="cuda")
+            witness.say(ids, "inputs")
+            logits = model(ids)
+            pool[0, 0, step] = logits[0, :16, :512].view(16, 8, 64)
+            if step == 2:
+                witness.mark("middle")
+            del logits
+    return {"middle": pool.nbytes}

@@ -229,6 +229,8 @@ class Witness(TorchFunctionMode):
             return ("activations",)
         if not given and name in ("randint", "arange", "tensor", "rand", "randn", "ones", "zeros", "full"):
             return ("inputs", "activations")
+        if name in ("to", "cuda", "copy_") and given and not given[0].is_cuda:
+            return ("inputs",) if given[0].numel() > 1 else ("inputs", "activations", "workspace")
         if parents and name not in ("embedding", "index_select"):
             if self.over_vocabulary(parents):
                 return ("activations/logits",)
