@@ -68,9 +68,11 @@ void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
   const bool forwards =
       traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
   if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);
-  // A softmax that minds rows without any score compares first: those results are Booleans.
-  const bool compares = traits.op.starts_with("eq") || traits.op.starts_with("logical");
-  if (traits.has(Trait::softmax) && !compares && !traits.has(Trait::loss) && forwards) {
+  // The operator itself, or a function of that name; not what a softmax that minds rows without any
+  // score does beside it.
+  const bool softmax_itself = traits.op.empty() || traits.op.find("softmax") != std::string::npos ||
+                              traits.function.find("softmax") != std::string::npos;
+  if (traits.has(Trait::softmax) && softmax_itself && !traits.has(Trait::loss) && forwards) {
     softmax_.insert(size);
     largest_softmax_ = std::max(largest_softmax_, size);
   }

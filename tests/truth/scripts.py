@@ -247,7 +247,7 @@ def trainer(witness):
 
     class Marks(transformers.TrainerCallback):
         def on_train_begin(self, args, state, control, optimizer=None, **_):
-            witness.watch(model, optimizer, head=model.lm_head.weight)
+            witness.watch(model, getattr(optimizer, "optimizer", optimizer), head=model.lm_head.weight)
 
         def on_pre_optimizer_step(self, args, state, control, **_):
             if state.global_step == 2:
@@ -291,7 +291,7 @@ def generate(witness, cache, layers=3, heads=2, prompt=512, tokens=24, window=No
     cached = prompt + tokens // 2 - 1
     if isinstance(cache, transformers.StaticCache):
         cached = prompt + tokens
-    cached = min(cached, window - 1) if window else cached
+    cached = min(cached, window) if window else cached  # a view of what the last cat made
     return {"middle": 2 * layers * 4 * heads * cached * 64 * 2}
 
 

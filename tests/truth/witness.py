@@ -315,6 +315,11 @@ class Witness(TorchFunctionMode):
         if "dropout" in name:
             parent = self.find(given[0])
             return parent.rows if parent is not None else ("activations",)
+        if name in PRODUCTS:  # an operand cast for autocast is what it was cast from
+            for entry in map(self.find, given):
+                same = entry is not None and math.prod(entry.shape) == tensor.numel()
+                if same and entry.rows[0] == "attention":
+                    return entry.rows
         for item in given:
             if isinstance(item, torch.nn.Parameter) and item.numel() == tensor.numel() and item.dtype != tensor.dtype:
                 return ("activations", "workspace")  # a weight cast for autocast
