@@ -123,7 +123,11 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
     return Verdict{Category::attention, "", "result of the attention's softmax", 0.95};
   // Where classes have no names (PyTorch's snapshots), the operator and the size are all there is.
   if (!traits.has(Trait::attention_code)) {
-    const bool same = scene.evidence().is_softmax_size(size) && works_on_scores(traits);
+    // Autocast halves what the product with V reads.
+    const bool cast = traits.has(Trait::autocast) &&
+                      (traits.outer_op == "matmul" || traits.outer_op == "bmm") &&
+                      scene.evidence().is_softmax_size(size * 2);
+    const bool same = cast || (scene.evidence().is_softmax_size(size) && works_on_scores(traits));
     if (!same || scene.evidence().is_product_size(size)) return std::nullopt;
     return Verdict{Category::attention, "", "as large as the scores, by an operator used on them",
                    0.75};

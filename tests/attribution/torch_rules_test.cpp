@@ -138,6 +138,11 @@ TEST_CASE("half the logits is no logits if a softmax or a product of scores made
   CHECK(job.verdict(softmax, job.now()).category == Category::attention);
   CHECK(job.verdict(scores, job.now()).category == Category::attention);
   CHECK(job.verdict(masked, job.now()).category == Category::attention);
+  const Call operand{
+      {"at::_ops::_to_copy::call()", "at::autocast::cached_cast()", "at::_ops::matmul::call()"},
+      {"forward@train.py"}};
+  const uint64_t cast = job.alloc(kScores / 2, operand);
+  CHECK(job.verdict(cast, job.now()).category == Category::attention);
 }
 
 TEST_CASE("a linear layer's result, half as large as what the loss reads, is the logits") {

@@ -12,7 +12,7 @@ import sys
 
 # What PyTorch asks cuBLAS to use is found by taking it back at the end; a block that no label covers counts as wrong
 # unless it was made inside the call during which the peak was reached: then it is that call's temporary.
-Result = collections.namedtuple("Result", "total right unknown wrong unlabelled claimed claimed_right truth said")
+Result = collections.namedtuple("Result", "total right unknown wrong unlabelled claimed claimed_right truth said rows")
 
 
 def category(row):
@@ -44,6 +44,7 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
     labels = {int(a): v for a, v in labels.items()}
     counts = dict.fromkeys(Result._fields[:7], 0)
     truth, said = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    exact = collections.defaultdict(collections.Counter)  # the best row -> the row that was given
     missed = collections.Counter()
     for block in blocks:
         size = block["size"]
@@ -58,6 +59,8 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
         if block["confidence"] >= 0.9:
             counts["claimed"] += size
             counts["claimed_right"] += size if right else 0
+        if rows is not None:
+            exact[rows[0]][answer + (f"/{block['sub_row']}" if block["sub_row"] else "")] += size
         truth[true][answer] += size
         said[answer][true] += size
         if not right:
@@ -67,7 +70,7 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
     if verbose:
         for key, size in missed.most_common(8):
             print(f"      {size / 2**20:9.2f} MiB", *key, sep=" | ")
-    return Result(**counts, truth=truth, said=said)
+    return Result(**counts, truth=truth, said=said, rows=exact)
 
 
 def kv_bytes(blocks):

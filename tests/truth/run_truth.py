@@ -142,6 +142,18 @@ def print_categories(results):
               f"{percent(right[name], truth[name])}  {other[1]}")
 
 
+def print_sub_rows(results):
+    """Where the truth is a sub-row: how much was given exactly that one. For information: not required."""
+    rows = collections.defaultdict(collections.Counter)
+    for result in results:
+        for row, answers in result.rows.items():
+            if "/" in row and row != "activations/backward":
+                rows[row].update(answers)
+    for row, answers in sorted(rows.items()):
+        given = ", ".join(f"{name} {percent(size, sum(answers.values())).strip()}" for name, size in answers.most_common(3))
+        print(f"    {row:20} given as {given}")
+
+
 def report(way, table):
     """Prints one way's table; returns what was missed."""
     missed = []
@@ -167,6 +179,7 @@ def report(way, table):
           f"{percent(sums['wrong'], sums['total'])} {percent(sums['unlabelled'], sums['total'])} "
           f"{percent(sums['claimed_right'], sums['claimed'])}   (* kept aside)")
     print_categories(every)
+    print_sub_rows(every)
     if sums["right"] < suite * sums["total"]:
         missed.append(f"{way}: {percent(sums['right'], sums['total'])} % right over the suite, wanted {100 * suite:.0f}")
     if sums["claimed_right"] < CLAIMED * sums["claimed"]:
