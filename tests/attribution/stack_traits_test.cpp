@@ -115,7 +115,8 @@ TEST_CASE("a function named after the loss that calls the model is not the loss"
 
 TEST_CASE("an empty stack says nothing") {
   Definitions definitions;
-  const StackTraits& traits = StackTraitsCache(definitions).of(0);
+  const StackTraitsCache cache(definitions);
+  const StackTraits& traits = cache.of(0);
   CHECK(traits.empty);
   CHECK(traits.activity() == Activity::unknown);
 }

@@ -150,8 +150,12 @@ TEST_CASE("a bomb is refused before it fills memory") {
                Contains("MiB of memory"));
   REQUIRE_THAT(refusal(pickle().raw("(").times(40'000'000, "]").raw("l.").bytes()),
                Contains("MiB of memory"));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
   // The input itself and its copies in this test are 3 x 40 MB.
   REQUIRE(peak_memory() - before < 3 * 40'000'000ULL + 3 * 40'000'000ULL);
+#else
+  static_cast<void>(before);
+#endif
 }
 
 TEST_CASE("a malformed program is refused, not followed") {
