@@ -149,6 +149,11 @@ std::optional<Verdict> activations(const Block& block, const Scene& scene) {
       !scene.evidence().is_activation_size(size * 2))
     return Verdict{Category::activations, "autocast",
                    "a parameter cast for autocast, kept until the region ends", 0.75};
+  if (traits.has(Trait::key_value_copies))
+    return Verdict{Category::activations, "kv",
+                   "keys or values, repeated for the queries that share "
+                   "them",
+                   0.9};
   if (traits.activity() == Activity::recomputation)
     return Verdict{Category::activations, "", "made again for the backward pass", 0.9};
   return Verdict{Category::activations, "", "made in a module's forward", 0.88};
@@ -158,7 +163,9 @@ std::optional<Verdict> inputs(const Block& block, const Scene& scene) {
   const StackTraits& traits = scene.traits.of(block.stack);
   if (traits.activity() == Activity::data_loading)
     return Verdict{Category::inputs, "", "made where data is loaded", 0.9};
-  if (traits.activity() == Activity::unknown && brings_data(traits.outer_op))
+  // Between the forward passes of a generation, results are moved and cast, not brought.
+  if (traits.activity() == Activity::unknown && !traits.has(Trait::generation) &&
+      brings_data(traits.outer_op))
     return Verdict{Category::inputs, "",
                    fmt::format("brought to the device or drawn there by {}, outside any module",
                                traits.outer_op),

@@ -93,6 +93,7 @@ constexpr std::array kPatterns = std::to_array<Pattern>({
     {Trait::cache_update, In::python, "cache.update"},
     {Trait::cache_update, In::python, "kv_cache"},
     {Trait::cache_update, In::python, "kvcache"},
+    {Trait::key_value_copies, In::python, "repeat_kv"},
     {Trait::concatenation, In::native, "at::_ops::cat::"},
     {Trait::projection, In::native, "at::_ops::linear"},
     {Trait::projection, In::native, "at::_ops::addmm"},
@@ -133,6 +134,8 @@ bool is_exception(Trait trait, const std::string& function) {
       return function.find("log_softmax") != std::string::npos;
     case Trait::blas_workspace:
       return function.find("cudnn") != std::string::npos;
+    case Trait::data_loading:
+      return function.find("for_generation") != std::string::npos;
     case Trait::generation:
       return function.find("generated::") != std::string::npos;
     default:

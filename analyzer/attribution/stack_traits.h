@@ -38,7 +38,8 @@ enum class Trait : uint8_t {
   loss,
   mask,
   rotary,
-  cache_update,  // code of a KV cache
+  cache_update,      // code of a KV cache
+  key_value_copies,  // where keys and values of a group are repeated for its queries
   concatenation,
   projection,  // a linear layer's product
   embedding,

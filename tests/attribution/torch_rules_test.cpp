@@ -168,6 +168,21 @@ TEST_CASE("fused attention: the mask in numbers, the output, the log-sum-exp") {
   CHECK(job.verdict(sums, job.now()).category == Category::attention);
 }
 
+TEST_CASE("keys repeated for their group, and what a generation moves between two tokens") {
+  Job job;
+  const uint64_t repeated = job.alloc(kHidden, {{"at::_ops::clone::call()"},
+                                                {"repeat_kv@/transformers/llama.py",
+                                                 "LlamaAttention.forward@/transformers/llama.py"}});
+  const uint64_t scores =
+      job.alloc(1 << 16, {{"at::_ops::_to_copy::call()", "at::_ops::to_device::call()"},
+                          {"GenerationMixin._sample@/transformers/generation/utils.py"}});
+  const uint64_t prompt = job.alloc(
+      1 << 16, {{"at::_ops::_to_copy::call()", "at::_ops::to_device::call()"}, {"main@serve.py"}});
+  CHECK(job.verdict(repeated, job.now()).row() == "activations/kv");
+  CHECK(job.verdict(scores, job.now()).category == Category::activations);
+  CHECK(job.verdict(prompt, job.now()).category == Category::inputs);
+}
+
 TEST_CASE("a counter in a cache is no keys, and a batch drawn by the loss function no logits") {
   Job job;
   const std::vector<std::string> cache = {"DynamicLayer.update@/transformers/cache_utils.py",
