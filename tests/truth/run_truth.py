@@ -182,6 +182,11 @@ def report(way, table):
     print_sub_rows(every)
     if sums["right"] < suite * sums["total"]:
         missed.append(f"{way}: {percent(sums['right'], sums['total'])} % right over the suite, wanted {100 * suite:.0f}")
+    aside, rest = (add_up(r for (_, kept), results in table.items() if kept == wanted for r in results.values()
+                          if isinstance(r, compare.Result)) for wanted in (True, False))
+    shares = [s["right"] / s["total"] if s["total"] else 1 for s in (aside, rest)]
+    if shares[0] < shares[1] - 0.01 and aside["total"]:
+        missed.append(f"{way}: the scripts kept aside are {100 * (shares[1] - shares[0]):.1f} points worse")
     if sums["claimed_right"] < CLAIMED * sums["claimed"]:
         missed.append(f"{way}: of what is claimed at 0.9 or more {percent(sums['claimed_right'], sums['claimed'])} % right")
     return missed
