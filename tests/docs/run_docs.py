@@ -36,13 +36,9 @@ def blocks(text):
         yield int(match.group(1) or 0), [c for c in commands if c and not c.startswith("#")]
 
 
-def scratch_environment(install, python, folder):
-    shims = folder / ".bin"
-    shims.mkdir()
-    (shims / "python").symlink_to(python)
+def environment(install, python):
     env = dict(os.environ)
-    env["PATH"] = f"{shims}:{install / 'bin'}:{env['PATH']}"
-    env["VRAMTRACK_EXAMPLES"] = str(ROOT / "docs" / "examples")
+    env["PATH"] = f"{python.parent}:{install / 'bin'}:{env['PATH']}"
     env.pop("LD_PRELOAD", None)
     return env
 
@@ -51,7 +47,7 @@ def run_file(path, install, python):
     failures, count = [], 0
     with tempfile.TemporaryDirectory(prefix="vramtrack-docs-") as scratch:
         folder = Path(scratch)
-        env = scratch_environment(install, python, folder)
+        env = environment(install, python)
         shutil.copy(ROOT / "docs" / "examples" / "train_gpt.py", folder / "train.py")
         for expected, commands in blocks(path.read_text()):
             for command in commands:

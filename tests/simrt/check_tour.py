@@ -66,12 +66,17 @@ class Account:
     def add(self, line):
         kind, address = line.get("kind"), line.get("address")
         if line["event"] == "alloc":
-            if (kind, address) in self.live:
+            held = self.live.setdefault((kind, address), [])
+            # Another thread may have freed it and not have said so yet: a line follows its call.
+            if any(thread == line.get("thread") for thread, _ in held):
                 raise Mismatch(f"{kind} {address} is live already")
-            self.live[kind, address] = line["bytes"]
+            held.append((line.get("thread"), line["bytes"]))
             self.bytes[kind] += line["bytes"]
         elif line["event"] == "free":
-            self.bytes[kind] -= self.live.pop((kind, address), line["bytes"])
+            held = self.live.get((kind, address), [])
+            self.bytes[kind] -= held.pop(0)[1] if held else line["bytes"]
+            if not held:
+                self.live.pop((kind, address), None)
         elif line["event"] == "reset":
             self.live.clear()
             self.bytes.clear()
