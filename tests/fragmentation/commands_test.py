@@ -99,6 +99,7 @@ class Refusals(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
+    @unittest.skipIf(os.environ.get("VRAMTRACK_SANITIZE"), "a sanitizer maps terabytes for itself")
     def test_three_times_the_file_is_enough(self):
         """A job's snapshot, made long: 40 MB. The limit is on address space, so that exceeding it fails."""
         packed = (SNAPSHOTS / "mostly-cached.pickle.zst")
