@@ -44,18 +44,18 @@ OLD = {"checkpoint.pt": "precious", "log.txt": "old log", "data.bin": "012345", 
 def run(folder, library, **variables):
     environment = dict(os.environ, LD_PRELOAD=library, TMPDIR=str(folder / "tmp"), **variables)
     environment.pop("VRAMTRACK_REHEARSAL_START", None)
-    return subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder / "work", env=environment, capture_output=True,
+    return subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder / "job", env=environment, capture_output=True,
                           text=True)
 
 
 def contents(folder):
-    return {name: (folder / "work" / name).read_text() if (folder / "work" / name).exists() else None for name in OLD}
+    return {name: (folder / "job" / name).read_text() if (folder / "job" / name).exists() else None for name in OLD}
 
 
 def prepare(folder):
     (folder / "tmp").mkdir()
     for name, text in OLD.items():
-        path = folder / "work" / name
+        path = folder / "job" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     time.sleep(0.05)  # older than the rehearsal by more than a tick of the file system's clock
@@ -71,13 +71,13 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         prepare(folder)
-        result = run(folder, library, VRAMTRACK_SIMULATED="1", VRAMTRACK_ALLOW_WRITES=f"{folder}/work/open")
+        result = run(folder, library, VRAMTRACK_SIMULATED="1", VRAMTRACK_ALLOW_WRITES=f"{folder}/job/open")
         check(result.returncode == 0, f"the script noticed:\n{result.stderr}")
         check(result.stdout == "simulated", f"a child reads {result.stdout!r}")
         expected = dict(OLD, **{"open/allowed.txt": "written"})
         check(contents(folder) == expected, f"files changed: {contents(folder)}")
-        check((folder / "work" / "mine.txt").read_text() == "ab", "a new file is not written")
-        check((folder / "work" / "moved.bak").read_text() == "move me", "a new name is not there")
+        check((folder / "job" / "mine.txt").read_text() == "ab", "a new file is not written")
+        check((folder / "job" / "moved.bak").read_text() == "move me", "a new name is not there")
         check("checkpoint.pt stays as it is" in result.stderr, f"nothing said: {result.stderr}")
         check(not list((folder / "tmp").iterdir()), f"left behind: {list((folder / 'tmp').iterdir())}")
     for variables in ({}, {"VRAMTRACK_SIMULATED": "1", "VRAMTRACK_PROTECT": "off"}):
