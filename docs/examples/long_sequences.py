@@ -128,6 +128,9 @@ def main():
     show(results)
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=2) + "\n")
+    wrong = [r["tokens"] for r in results["kv_cache"] if r["kv_cache"] != r["formula"]]
+    if wrong:
+        sys.exit(f"long_sequences: the KV cache differs from its formula at {wrong} tokens")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs every command that README.md and docs/*.md show, as a reader would type them.
 
 A fenced block that starts with ```sh holds commands; each file's blocks run in order, in one scratch
-folder that holds `train.py` (docs/examples/train_gpt.py). A command must exit with 0, unless the line
+folder that holds `train.py` (docs/examples/train_gpt.py) and a link to docs/. A command must exit with 0, unless the line
 before its block says `<!-- exit N -->`. Other fences (```text, ```json) show output and are not run.
 
 usage: run_docs.py INSTALL_DIR PYTHON FILE.md...
@@ -49,6 +49,7 @@ def run_file(path, install, python):
         folder = Path(scratch)
         env = environment(install, python)
         shutil.copy(ROOT / "docs" / "examples" / "train_gpt.py", folder / "train.py")
+        (folder / "docs").symlink_to(ROOT / "docs")
         for expected, commands in blocks(path.read_text()):
             for command in commands:
                 bare = re.sub(r"\s+#.*$", "", command)
