@@ -115,6 +115,10 @@ def check(lines, leaves, several_at_once, managed_variables):
                 check_totals(line, account, several_at_once, managed_variables)
         except Mismatch as error:
             raise Mismatch(f"{error}\n  in {json.dumps(line)}") from None
+    # By the end every thread has said what it freed: an address that is still held twice was given twice.
+    twice = [key for key, held in account.live.items() if len(held) > 1]
+    if twice:
+        raise Mismatch(f"handed out twice: {twice}")
     last = lines[-1]["usage"]
     if account.bytes["device"] != leaves or last["device"] != leaves:
         raise Mismatch(f"{leaves} bytes should be left: {account.bytes['device']}, {last['device']}")
