@@ -74,7 +74,9 @@ class Account:
             self.bytes[kind] += line["bytes"]
         elif line["event"] == "free":
             held = self.live.get((kind, address), [])
-            self.bytes[kind] -= held.pop(0)[1] if held else line["bytes"]
+            # Its own, where this thread has one: another's line may still be to come.
+            own = [n for n, (thread, _) in enumerate(held) if thread == line.get("thread")] or [0]
+            self.bytes[kind] -= held.pop(own[0])[1] if held else line["bytes"]
             if not held:
                 self.live.pop((kind, address), None)
         elif line["event"] == "reset":
