@@ -69,9 +69,6 @@ bool skip_definition(EventKind kind, Reader& in) {
       break;
     }
     case EventKind::define_code:
-      skip_varints(5);
-      in.bytes(in.varint());
-      break;
     case EventKind::define_module:
       skip_varints(5);
       in.bytes(in.varint());

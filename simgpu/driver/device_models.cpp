@@ -145,8 +145,9 @@ std::vector<DeviceModel> parse_devices(std::string_view text, std::string& error
 }
 
 void device_uuid(int index, unsigned char uuid[16]) {
+  constexpr unsigned char kMark[4] = {'S', 'I', 'M', 'G'};
   std::memset(uuid, 0, 16);
-  std::memcpy(uuid, "SIMG", 4);
+  std::memcpy(uuid, kMark, sizeof kMark);
   uuid[15] = static_cast<unsigned char>(index);
 }
 

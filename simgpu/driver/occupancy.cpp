@@ -20,9 +20,9 @@ int blocks_per_multiprocessor(const Function* function, const DeviceModel& model
   blocks = std::min(blocks, kRegistersPerMultiprocessor / registers);
   auto shared = static_cast<std::size_t>(static_shared_bytes(function)) + dynamic_shared;
   if (shared > 0)
-    blocks = std::min<std::size_t>(
-        static_cast<std::size_t>(blocks),
-        static_cast<std::size_t>(model.shared_per_multiprocessor) / (shared + kReservedShared));
+    blocks = std::min(blocks,
+                      static_cast<int>(static_cast<std::size_t>(model.shared_per_multiprocessor) /
+                                       (shared + kReservedShared)));
   return std::max(blocks, 1);
 }
 

@@ -46,7 +46,7 @@ Launch read_launch(const ElementwiseKernel& kernel, void* const* parameters) {
   if (kernel.strided) {
     launch.offsets = pointers;
     pointers += (Offsets::size(kernel.tensors) + 7) / 8 * 8;
-    launch.state = pointers + 8 * kernel.tensors;
+    launch.state = pointers + std::size_t{8} * static_cast<std::size_t>(kernel.tensors);
     if (kernel.casts && kernel.functor) {
       const auto* types = reinterpret_cast<const signed char*>(launch.state + kernel.functor->size);
       launch.types[0] = types + 1;
@@ -61,7 +61,7 @@ Launch read_launch(const ElementwiseKernel& kernel, void* const* parameters) {
     }
   }
   for (int i = 0; i < kernel.tensors; ++i)
-    std::memcpy(&launch.tensors[i].address, pointers + 8 * i, 8);
+    std::memcpy(&launch.tensors[i].address, pointers + std::ptrdiff_t{8} * i, 8);
   return launch;
 }
 
@@ -98,7 +98,7 @@ void compute(const ElementwiseKernel& kernel, const Launch& launch) {
     bool known = true;
     for (int i = 1; i < kernel.tensors; ++i) {
       const Tensor& tensor = launch.tensors[i];
-      unsigned char bytes[8];
+      unsigned char bytes[8] = {};
       if (simgpu_read(tensor.address + offsets[i], bytes, scalar_size(tensor.kind)) !=
           scalar_size(tensor.kind)) {
         known = false;

@@ -15,7 +15,7 @@ class Offsets {
       : bytes_(static_cast<const unsigned char*>(calculator)), tensors_(tensors) {}
 
   static constexpr std::size_t size(int tensors) {
-    return static_cast<std::size_t>(4 + kMaxDimensions * (12 + 4 * tensors));
+    return 4 + std::size_t{kMaxDimensions} * (12 + 4 * static_cast<std::size_t>(tensors));
   }
 
   // Byte offsets of an element in each tensor.

@@ -53,8 +53,9 @@ void uuid_text(const simgpu_description& description, char text[48]) {
 
 nvmlReturn_t copy_text(const char* text, char* out, unsigned length) {
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (std::strlen(text) >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
-  std::strcpy(out, text);
+  const std::size_t bytes = std::strlen(text) + 1;
+  if (bytes > length) return NVML_ERROR_INSUFFICIENT_SIZE;
+  std::memcpy(out, text, bytes);
   return NVML_SUCCESS;
 }
 

@@ -77,7 +77,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   const cudaError_t error =
       in_context(&StreamTable::StreamAddCallback, stream, &run_callback, argument.get(), flags);
   if (error == cudaSuccess) static_cast<void>(argument.release());  // run_callback owns it now
-  return error;
+  return error;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {

@@ -14,7 +14,7 @@
 namespace vramtrack {
 namespace {
 
-constexpr size_t kCapacity = 256 * 1024;
+constexpr size_t kCapacity = size_t{256} * 1024;
 constexpr size_t kLongestArgument = 4096;
 
 constinit char g_json[kCapacity] = {};

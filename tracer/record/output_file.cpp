@@ -58,8 +58,9 @@ int move_up(int fd) {
 const char* OutputFile::create(const char* path, std::string_view metadata, uint32_t slot_bytes,
                                uint32_t slot_count) {
   abandon();
-  if (std::strlen(path) >= sizeof path_) return "its path is too long";
-  std::strcpy(path_, path);
+  const size_t path_bytes = std::strlen(path) + 1;
+  if (path_bytes > sizeof path_) return "its path is too long";
+  std::memcpy(path_, path, path_bytes);
   slot_bytes_ = slot_bytes;
   slot_count_ = slot_count;
 

@@ -113,7 +113,7 @@ void seal_idle_slots(const Slot& mine) {
   const uint64_t seals = g_seals.load(std::memory_order_relaxed);
   for (Slot& slot : g_slots) {
     if (&slot == &mine || !try_lock(slot)) continue;
-    if (slot.used != 0 && seals - slot.opened_at_seal > 2 * kDefaultSlotCount) seal(slot);
+    if (slot.used != 0 && seals - slot.opened_at_seal > uint64_t{2} * kDefaultSlotCount) seal(slot);
     unlock_slot(slot);
   }
 }
