@@ -92,7 +92,7 @@ void find_offsets(const ElementwiseKernel& kernel, const Launch& launch, unsigne
 void compute(const ElementwiseKernel& kernel, const Launch& launch) {
   std::uint64_t assumed = 0;
   for (int element = 0; element < launch.count; ++element) {
-    std::uint64_t offsets[kMaxTensors];
+    std::uint64_t offsets[kMaxTensors] = {};
     find_offsets(kernel, launch, static_cast<unsigned>(element), offsets);
     Scalar operands[kMaxTensors] = {};
     bool known = true;
