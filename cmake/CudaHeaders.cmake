@@ -5,9 +5,12 @@
 # (point VRAMTRACK_PYTHON_SITE at their site-packages).
 #   vramtrack_cuda_headers      interface target with the include folders
 #   VRAMTRACK_CUDA12_INCLUDE    headers of CUDA 12 for the second stand-in runtime, or empty
+#   VRAMTRACK_CUDA12_CUPTI_INCLUDE   those of its CUPTI, for the second stand-in CUPTI, or empty
 set(VRAMTRACK_CUDA_INCLUDE "" CACHE PATH "Folder that holds cuda.h")
 set(VRAMTRACK_PYTHON_SITE "" CACHE PATH "site-packages with NVIDIA's wheels, where no toolkit is installed")
 set(VRAMTRACK_CUDA12_INCLUDE "" CACHE PATH "Folder that holds the CUDA 12 cuda_runtime_api.h, optional")
+
+set(VRAMTRACK_CUDA12_CUPTI_INCLUDE "" CACHE PATH "Folder that holds the CUDA 12 cupti.h, optional")
 
 find_path(VRAMTRACK_CUDA_H cuda.h
   HINTS "${VRAMTRACK_CUDA_INCLUDE}" "$ENV{CUDA_HOME}/include" /usr/local/cuda/include

@@ -17,7 +17,7 @@ fi
 
 vramtrack_cuda12_version=12.8.90
 vramtrack_cuda12_nvcc_version=12.8.93
-vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version
+vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version-cupti
 
 # The environment's key: what it holds, and the Python that holds it.
 vramtrack_env_key=$({

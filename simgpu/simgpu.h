@@ -82,6 +82,52 @@ int simgpu_not_simulated(const char* name);
 // CUmodule. Afterwards cuLibraryGetGlobal / cuModuleGetGlobal answer.
 int simgpu_declare_global(void* library, const char* name, size_t size);
 
+// ---- what a profiler is told
+// Function calls, memory, kernels, copies and sets, as they happen, in the thread that asks for
+// them. The stand-in CUPTI listens; the driver knows nothing of it.
+enum simgpu_activity_kind {
+  SIMGPU_CALL_BEGINS = 1,  // function, correlation, context
+  SIMGPU_CALL_ENDS = 2,    // likewise, result
+  SIMGPU_ALLOCATED = 3,    // address, size, memory, pool if any, stream if ordered by one
+  SIMGPU_RELEASED = 4,     // likewise
+  SIMGPU_POOL = 5,         // pool, operation: 1 created, 2 destroyed, 3 trimmed to `size`
+  SIMGPU_KERNEL = 6,       // name, grid, block, registers, shared_bytes
+  SIMGPU_COPY = 7,         // address, from, size; to_memory, from_memory
+  SIMGPU_SET = 8           // address, size, value
+};
+enum simgpu_memory_kind {
+  SIMGPU_MEMORY_HOST = 1,  // pageable
+  SIMGPU_MEMORY_PINNED = 2,
+  SIMGPU_MEMORY_DEVICE = 3,
+  SIMGPU_MEMORY_ARRAY = 4,
+  SIMGPU_MEMORY_MANAGED = 5
+};
+struct simgpu_activity {
+  int kind;
+  int device;            // -1 where the call has no context
+  uint32_t correlation;  // one per call of the program: nested calls share it
+  uint32_t context;      // ids, not handles; 0 none
+  uint32_t stream;
+  const char* function;  // exported name of the driver function, a string literal
+  void* context_handle;
+  int result;  // CUresult
+  int memory;  // simgpu_memory_kind; of a copy: of the destination
+  int from_memory;
+  int operation;
+  int asynchronous;
+  uint64_t address, from, size;
+  uint64_t pool, pool_reserved, pool_used, pool_threshold;
+  const char* name;  // of a kernel; valid while its module is loaded
+  uint32_t grid[3], block[3];
+  uint32_t registers, shared_bytes, value;
+  uint64_t graph_node;  // 0: not launched by a graph
+};
+typedef void (*simgpu_activity_sink)(const struct simgpu_activity* activity);
+// At most four; 0 where there is no room. A sink may be called until the calls that are under way
+// have returned.
+int simgpu_add_activity_sink(simgpu_activity_sink sink);
+void simgpu_remove_activity_sink(simgpu_activity_sink sink);
+
 #ifdef __cplusplus
 }
 #endif

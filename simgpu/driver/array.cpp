@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "activity.h"
 #include "tables.h"
 
 namespace simgpu {
@@ -87,8 +88,10 @@ CUresult find_array(CUarray handle, Array*& array) {
 
 void release_range(std::uint64_t address, const char* operation) {
   if (auto found = registry().remove(
-          address, [](const Allocation& known) { return known.source == Source::kArray; }))
+          address, [](const Allocation& known) { return known.source == Source::kArray; })) {
+    tell_memory(*found, false, nullptr);
     release(*found, operation);
+  }
 }
 
 }  // namespace
@@ -97,27 +100,33 @@ void release_range(std::uint64_t address, const char* operation) {
 using namespace simgpu;
 
 CUresult cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* shape) {
-  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_ARRAY3D_DESCRIPTOR full{};
-  full.Width = shape->Width;
-  full.Height = shape->Height;
-  full.Format = shape->Format;
-  full.NumChannels = shape->NumChannels;
-  return create(handle, full, "cuArrayCreate");
+  return told("cuArrayCreate_v2", [&]() -> CUresult {
+    if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR full{};
+    full.Width = shape->Width;
+    full.Height = shape->Height;
+    full.Format = shape->Format;
+    full.NumChannels = shape->NumChannels;
+    return create(handle, full, "cuArrayCreate");
+  });
 }
 
 CUresult cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
-  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return create(handle, *shape, "cuArray3DCreate");
+  return told("cuArray3DCreate_v2", [&]() -> CUresult {
+    if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(handle, *shape, "cuArray3DCreate");
+  });
 }
 
 CUresult cuArrayDestroy(CUarray handle) {
-  Array* array;
-  SIMGPU_TRY(find_array(handle, array));
-  if (!array->owned) return CUDA_ERROR_INVALID_HANDLE;
-  release_range(array->address, "cuArrayDestroy");
-  driver().tables->arrays.destroy(array);
-  return CUDA_SUCCESS;
+  return told("cuArrayDestroy", [&]() -> CUresult {
+    Array* array;
+    SIMGPU_TRY(find_array(handle, array));
+    if (!array->owned) return CUDA_ERROR_INVALID_HANDLE;
+    release_range(array->address, "cuArrayDestroy");
+    driver().tables->arrays.destroy(array);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
@@ -152,49 +161,51 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* requiremen
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                 unsigned int levels) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  std::uint64_t bytes = 0;
-  if (handle == nullptr || shape == nullptr || levels == 0 || !measure(*shape, bytes))
-    return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_TRY(refuse_in_capture());
-  std::uint64_t longest = std::max({shape->Width, shape->Height, shape->Depth});
-  unsigned most = 1;
-  while ((longest >> most) != 0) ++most;
-  levels = std::min(levels, most);
-  // Each level is half of the one before in every dimension.
-  std::vector<CUDA_ARRAY3D_DESCRIPTOR> shapes(levels, *shape);
-  std::vector<std::uint64_t> sizes(levels);
-  std::uint64_t total = 0;
-  for (unsigned i = 0; i < levels; ++i) {
-    shapes[i].Width = std::max<std::size_t>(shape->Width >> i, 1);
-    if (shape->Height != 0) shapes[i].Height = std::max<std::size_t>(shape->Height >> i, 1);
-    if (shape->Depth != 0 && (shape->Flags & CUDA_ARRAY3D_LAYERED) == 0)
-      shapes[i].Depth = std::max<std::size_t>(shape->Depth >> i, 1);
-    measure(shapes[i], sizes[i]);
-    total += sizes[i];
-  }
-  std::uint64_t address = 0;
-  SIMGPU_TRY(allocate_device(context, total, Kind::kArray, Source::kArray, "cuMipmappedArrayCreate",
-                             address));
-  MipmappedArray* mipmap = driver().tables->mipmapped_arrays.create();
-  if (mipmap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  mipmap->address = address;
-  mipmap->size = total;
-  mipmap->context = context;
-  for (unsigned i = 0; i < levels; ++i) {
-    Array* level = driver().tables->arrays.create();
-    if (level == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    level->shape = shapes[i];
-    level->size = sizes[i];
-    level->address = address;
-    level->context = context;
-    level->owned = false;
-    address += sizes[i];
-    mipmap->levels.push_back(level);
-  }
-  *handle = driver().tables->mipmapped_arrays.handle(mipmap);
-  return CUDA_SUCCESS;
+  return told("cuMipmappedArrayCreate", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    std::uint64_t bytes = 0;
+    if (handle == nullptr || shape == nullptr || levels == 0 || !measure(*shape, bytes))
+      return CUDA_ERROR_INVALID_VALUE;
+    SIMGPU_TRY(refuse_in_capture());
+    std::uint64_t longest = std::max({shape->Width, shape->Height, shape->Depth});
+    unsigned most = 1;
+    while ((longest >> most) != 0) ++most;
+    levels = std::min(levels, most);
+    // Each level is half of the one before in every dimension.
+    std::vector<CUDA_ARRAY3D_DESCRIPTOR> shapes(levels, *shape);
+    std::vector<std::uint64_t> sizes(levels);
+    std::uint64_t total = 0;
+    for (unsigned i = 0; i < levels; ++i) {
+      shapes[i].Width = std::max<std::size_t>(shape->Width >> i, 1);
+      if (shape->Height != 0) shapes[i].Height = std::max<std::size_t>(shape->Height >> i, 1);
+      if (shape->Depth != 0 && (shape->Flags & CUDA_ARRAY3D_LAYERED) == 0)
+        shapes[i].Depth = std::max<std::size_t>(shape->Depth >> i, 1);
+      measure(shapes[i], sizes[i]);
+      total += sizes[i];
+    }
+    std::uint64_t address = 0;
+    SIMGPU_TRY(allocate_device(context, total, Kind::kArray, Source::kArray,
+                               "cuMipmappedArrayCreate", address));
+    MipmappedArray* mipmap = driver().tables->mipmapped_arrays.create();
+    if (mipmap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    mipmap->address = address;
+    mipmap->size = total;
+    mipmap->context = context;
+    for (unsigned i = 0; i < levels; ++i) {
+      Array* level = driver().tables->arrays.create();
+      if (level == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+      level->shape = shapes[i];
+      level->size = sizes[i];
+      level->address = address;
+      level->context = context;
+      level->owned = false;
+      address += sizes[i];
+      mipmap->levels.push_back(level);
+    }
+    *handle = driver().tables->mipmapped_arrays.handle(mipmap);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMipmappedArrayGetLevel(CUarray* handle, CUmipmappedArray mipmap_handle,
@@ -208,11 +219,13 @@ CUresult cuMipmappedArrayGetLevel(CUarray* handle, CUmipmappedArray mipmap_handl
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-  SIMGPU_TRY(require_init());
-  MipmappedArray* mipmap = driver().tables->mipmapped_arrays.find(handle);
-  if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  for (Array* level : mipmap->levels) driver().tables->arrays.destroy(level);
-  release_range(mipmap->address, "cuMipmappedArrayDestroy");
-  driver().tables->mipmapped_arrays.destroy(mipmap);
-  return CUDA_SUCCESS;
+  return told("cuMipmappedArrayDestroy", [&]() -> CUresult {
+    SIMGPU_TRY(require_init());
+    MipmappedArray* mipmap = driver().tables->mipmapped_arrays.find(handle);
+    if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    for (Array* level : mipmap->levels) driver().tables->arrays.destroy(level);
+    release_range(mipmap->address, "cuMipmappedArrayDestroy");
+    driver().tables->mipmapped_arrays.destroy(mipmap);
+    return CUDA_SUCCESS;
+  });
 }

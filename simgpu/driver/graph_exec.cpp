@@ -1,5 +1,6 @@
 // Executable graphs. A launch does, in topological order, what copies, sets, memory nodes, events
 // and host functions do; kernels do nothing.
+#include "activity.h"
 #include "graph.h"
 #include "kernels/effects.h"
 #include "tables.h"
@@ -31,9 +32,12 @@ CUresult instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
 }
 
 // Parameters are known where the kernel's image says how large they are.
-void run_kernel(const GraphNode* node) {
+void run_kernel(const GraphNode* node, const Stream* stream) {
   driver().contents.launched();
   const Function* function = driver().tables->functions.find(node->kernel.func);
+  if (function != nullptr)
+    tell_kernel(stream, function->name.c_str(), node->kernel, registers_per_thread(function),
+                reinterpret_cast<std::uint64_t>(node));
   if (function != nullptr && node->kernel.kernelParams != nullptr)
     apply_launch_effects(function->name.c_str(), node->kernel.kernelParams);
 }
@@ -44,13 +48,18 @@ CUresult run(const std::shared_ptr<GraphMemory>& memory, const std::vector<Graph
     if (!node->enabled) continue;
     switch (node->type) {
       case CU_GRAPH_NODE_TYPE_KERNEL:
-        run_kernel(node);
+        run_kernel(node, stream);
         break;
       case CU_GRAPH_NODE_TYPE_MEMCPY:
         SIMGPU_TRY(copy_box(node->copy));
+        tell_copy(stream, node->copy.dstDevice, node->copy.srcDevice,
+                  node->copy.WidthInBytes * node->copy.Height * node->copy.Depth,
+                  reinterpret_cast<std::uint64_t>(node));
         break;
       case CU_GRAPH_NODE_TYPE_MEMSET:
         SIMGPU_TRY(set_box(node->set));
+        tell_set(stream, node->set.dst, node->set.elementSize * node->set.width * node->set.height,
+                 node->set.value, reinterpret_cast<std::uint64_t>(node));
         break;
       case CU_GRAPH_NODE_TYPE_HOST:
         enqueue_host_function(stream, [host = node->host] { host.fn(host.userData); });
@@ -158,27 +167,29 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream) {
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  Stream* stream;
-  SIMGPU_TRY(stream_for_work(stream_handle, context, stream));
-  if (stream->capture.load(std::memory_order_acquire) != nullptr) {
-    Graph* graph;
-    {
-      std::lock_guard lock(g_graph_mutex);
-      GraphExec* exec;
-      SIMGPU_TRY(find_exec(handle, exec));
-      graph = exec->graph;
+  return told("cuGraphLaunch", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    Stream* stream;
+    SIMGPU_TRY(stream_for_work(stream_handle, context, stream));
+    if (stream->capture.load(std::memory_order_acquire) != nullptr) {
+      Graph* graph;
+      {
+        std::lock_guard lock(g_graph_mutex);
+        GraphExec* exec;
+        SIMGPU_TRY(find_exec(handle, exec));
+        graph = exec->graph;
+      }
+      return capture_child(stream, graph);
     }
-    return capture_child(stream, graph);
-  }
-  std::lock_guard lock(g_graph_mutex);
-  GraphExec* exec;
-  SIMGPU_TRY(find_exec(handle, exec));
-  std::vector<GraphNode*> order = topological_order(exec->graph);
-  bool free_first = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-  SIMGPU_TRY(hold_graph_memory(exec->memory.get(), order, free_first));
-  return run(exec->memory, order, stream);
+    std::lock_guard lock(g_graph_mutex);
+    GraphExec* exec;
+    SIMGPU_TRY(find_exec(handle, exec));
+    std::vector<GraphNode*> order = topological_order(exec->graph);
+    bool free_first = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+    SIMGPU_TRY(hold_graph_memory(exec->memory.get(), order, free_first));
+    return run(exec->memory, order, stream);
+  });
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle,

@@ -1,6 +1,7 @@
 // Pinned and registered host memory: real memory of this process, outside the device's size.
 #include <sys/mman.h>
 
+#include "activity.h"
 #include "memory.h"
 #include "tables.h"
 
@@ -25,12 +26,14 @@ CUresult allocate(void** pointer, size_t size, unsigned flags, const char* opera
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   auto address = reinterpret_cast<std::uint64_t>(memory);
   context->device->ledger.charge(Kind::kPinned, size, operation, address);
-  registry().add({.address = address,
-                  .size = size,
-                  .source = Source::kPinned,
-                  .context = context,
-                  .device = context->device,
-                  .flags = flags});
+  const Allocation made{.address = address,
+                        .size = size,
+                        .source = Source::kPinned,
+                        .context = context,
+                        .device = context->device,
+                        .flags = flags};
+  registry().add(made);
+  tell_memory(made, true, nullptr);
   *pointer = memory;
   return CUDA_SUCCESS;
 }
@@ -38,23 +41,28 @@ CUresult allocate(void** pointer, size_t size, unsigned flags, const char* opera
 }  // namespace
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t size) {
-  return allocate(pointer, size, 0, "cuMemAllocHost");
+  return told("cuMemAllocHost_v2",
+              [&]() -> CUresult { return allocate(pointer, size, 0, "cuMemAllocHost"); });
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned int flags) {
-  return allocate(pointer, size, flags, "cuMemHostAlloc");
+  return told("cuMemHostAlloc",
+              [&]() -> CUresult { return allocate(pointer, size, flags, "cuMemHostAlloc"); });
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  SIMGPU_TRY(require_init());
-  if (pointer == nullptr) return CUDA_SUCCESS;
-  SIMGPU_TRY(refuse_in_capture());
-  auto allocation =
-      registry().remove(reinterpret_cast<std::uint64_t>(pointer),
-                        [](const Allocation& found) { return found.source == Source::kPinned; });
-  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  release(*allocation, "cuMemFreeHost");
-  return CUDA_SUCCESS;
+  return told("cuMemFreeHost", [&]() -> CUresult {
+    SIMGPU_TRY(require_init());
+    if (pointer == nullptr) return CUDA_SUCCESS;
+    SIMGPU_TRY(refuse_in_capture());
+    auto allocation =
+        registry().remove(reinterpret_cast<std::uint64_t>(pointer),
+                          [](const Allocation& found) { return found.source == Source::kPinned; });
+    if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+    tell_memory(*allocation, false, nullptr);
+    release(*allocation, "cuMemFreeHost");
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {

@@ -1,6 +1,7 @@
 // Launches: checked as the documentation says, then nothing runs.
 #include <cstring>
 
+#include "activity.h"
 #include "kernels/effects.h"
 #include "module.h"
 #include "tables.h"
@@ -40,6 +41,7 @@ CUresult launch_kernel(const CUDA_KERNEL_NODE_PARAMS& launch, CUstream handle) {
   SIMGPU_TRY(check_launch(function, context->device, launch));
   if (stream->capture.load(std::memory_order_acquire) != nullptr)
     return capture_kernel(stream, launch);
+  tell_kernel(stream, function->name.c_str(), launch, registers_per_thread(function), 0);
   driver().contents.launched();
   if (launch.kernelParams != nullptr)
     apply_launch_effects(function->name.c_str(), launch.kernelParams);
@@ -70,38 +72,44 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared, CUstream stream,
                         void** parameters, void** extra) {
-  return launch_kernel(launch_of(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                 shared, parameters, extra),
-                       stream);
+  return told("cuLaunchKernel", [&]() -> CUresult {
+    return launch_kernel(launch_of(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                   shared, parameters, extra),
+                         stream);
+  });
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                                    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                    unsigned int block_z, unsigned int shared, CUstream stream,
                                    void** parameters) {
-  return launch_kernel(launch_of(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                 shared, parameters, nullptr),
-                       stream);
+  return told("cuLaunchCooperativeKernel", [&]() -> CUresult {
+    return launch_kernel(launch_of(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                   shared, parameters, nullptr),
+                         stream);
+  });
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                           void** extra) {
-  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_TRY(launch_kernel(
-      launch_of(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                config->blockDimY, config->blockDimZ, config->sharedMemBytes, parameters, extra),
-      config->hStream));
-  // The event that programmatic or completion attributes ask for is recorded with the launch.
-  for (unsigned i = 0; i < config->numAttrs && config->attrs != nullptr; ++i) {
-    const CUlaunchAttribute& attribute = config->attrs[i];
-    CUevent event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-                        ? attribute.value.programmaticEvent.event
-                    : attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
-                        ? attribute.value.launchCompletionEvent.event
-                        : nullptr;
-    if (event != nullptr) SIMGPU_TRY(cuEventRecord(event, config->hStream));
-  }
-  return CUDA_SUCCESS;
+  return told("cuLaunchKernelEx", [&]() -> CUresult {
+    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    SIMGPU_TRY(launch_kernel(
+        launch_of(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                  config->blockDimY, config->blockDimZ, config->sharedMemBytes, parameters, extra),
+        config->hStream));
+    // The event that programmatic or completion attributes ask for is recorded with the launch.
+    for (unsigned i = 0; i < config->numAttrs && config->attrs != nullptr; ++i) {
+      const CUlaunchAttribute& attribute = config->attrs[i];
+      CUevent event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+                          ? attribute.value.programmaticEvent.event
+                      : attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+                          ? attribute.value.launchCompletionEvent.event
+                          : nullptr;
+      if (event != nullptr) SIMGPU_TRY(cuEventRecord(event, config->hStream));
+    }
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count,

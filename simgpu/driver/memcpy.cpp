@@ -2,6 +2,7 @@
 // both are done when they return.
 #include <cstring>
 
+#include "activity.h"
 #include "array.h"
 #include "copy.h"
 #include "tables.h"
@@ -28,6 +29,7 @@ CUresult copy_now(const Transfer& transfer) {
   SIMGPU_TRY(check(transfer));
   wait_for_host_functions(context->legacy_stream);
   move_bytes(transfer.to, transfer.from, transfer.size);
+  tell_copy(context->legacy_stream, transfer.to, transfer.from, transfer.size, 0);
   return CUDA_SUCCESS;
 }
 
@@ -50,6 +52,7 @@ CUresult copy_on(CUstream handle, const Transfer& transfer) {
     return capture_copy(stream, described(transfer));
   SIMGPU_TRY(check(transfer));
   move_bytes(transfer.to, transfer.from, transfer.size);
+  tell_copy(stream, transfer.to, transfer.from, transfer.size, 0);
   return CUDA_SUCCESS;
 }
 
@@ -160,12 +163,23 @@ CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& peers) {
   return copy;
 }
 
+CUresult copy_box_told(const Stream* stream, const CUDA_MEMCPY3D& copy) {
+  SIMGPU_TRY(simgpu::copy_box(copy));
+  const auto end = [](CUmemorytype type, const void* host, CUdeviceptr device) {
+    return type == CU_MEMORYTYPE_HOST ? address_of(host) : std::uint64_t{device};
+  };
+  tell_copy(stream, end(copy.dstMemoryType, copy.dstHost, copy.dstDevice),
+            end(copy.srcMemoryType, copy.srcHost, copy.srcDevice),
+            copy.WidthInBytes * copy.Height * copy.Depth, 0);
+  return CUDA_SUCCESS;
+}
+
 CUresult copy_box_now(const CUDA_MEMCPY3D* copy) {
   Context* context;
   SIMGPU_TRY(enter(context));
   SIMGPU_TRY(refuse_in_capture());
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return simgpu::copy_box(*copy);
+  return copy_box_told(context->legacy_stream, *copy);
 }
 
 CUresult copy_box_on(CUstream handle, const CUDA_MEMCPY3D* copy) {
@@ -176,7 +190,7 @@ CUresult copy_box_on(CUstream handle, const CUDA_MEMCPY3D* copy) {
   SIMGPU_TRY(stream_for_work(handle, context, stream));
   if (stream->capture.load(std::memory_order_acquire) != nullptr)
     return capture_copy(stream, *copy);
-  return simgpu::copy_box(*copy);
+  return copy_box_told(stream, *copy);
 }
 
 }  // namespace
@@ -197,76 +211,104 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
   return copy_now({to, from, size});
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-  return copy_on(stream, {to, from, size});
+  return told("cuMemcpyAsync", [&]() -> CUresult { return copy_on(stream, {to, from, size}); });
 }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size) {
-  return copy_now({to, address_of(from), size, Side::kDevice, Side::kAny});
+  return told("cuMemcpyHtoD_v2", [&]() -> CUresult {
+    return copy_now({to, address_of(from), size, Side::kDevice, Side::kAny});
+  });
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream stream) {
-  return copy_on(stream, {to, address_of(from), size, Side::kDevice, Side::kAny});
+  return told("cuMemcpyHtoDAsync_v2", [&]() -> CUresult {
+    return copy_on(stream, {to, address_of(from), size, Side::kDevice, Side::kAny});
+  });
 }
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
-  return copy_now({address_of(to), from, size, Side::kAny, Side::kDevice});
+  return told("cuMemcpyDtoH_v2", [&]() -> CUresult {
+    return copy_now({address_of(to), from, size, Side::kAny, Side::kDevice});
+  });
 }
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream stream) {
-  return copy_on(stream, {address_of(to), from, size, Side::kAny, Side::kDevice});
+  return told("cuMemcpyDtoHAsync_v2", [&]() -> CUresult {
+    return copy_on(stream, {address_of(to), from, size, Side::kAny, Side::kDevice});
+  });
 }
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
-  return copy_now({to, from, size, Side::kDevice, Side::kDevice});
+  return told("cuMemcpyDtoD_v2", [&]() -> CUresult {
+    return copy_now({to, from, size, Side::kDevice, Side::kDevice});
+  });
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-  return copy_on(stream, {to, from, size, Side::kDevice, Side::kDevice});
+  return told("cuMemcpyDtoDAsync_v2", [&]() -> CUresult {
+    return copy_on(stream, {to, from, size, Side::kDevice, Side::kDevice});
+  });
 }
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size) {
-  return copy_now({to, from, size, Side::kDevice, Side::kDevice});
+  return told("cuMemcpyPeer", [&]() -> CUresult {
+    return copy_now({to, from, size, Side::kDevice, Side::kDevice});
+  });
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size,
                            CUstream stream) {
-  return copy_on(stream, {to, from, size, Side::kDevice, Side::kDevice});
+  return told("cuMemcpyPeerAsync", [&]() -> CUresult {
+    return copy_on(stream, {to, from, size, Side::kDevice, Side::kDevice});
+  });
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D box = widened(*copy);
-  return copy_box_now(&box);
+  return told("cuMemcpy2D_v2", [&]() -> CUresult {
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D box = widened(*copy);
+    return copy_box_now(&box);
+  });
 }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
-  return cuMemcpy2D_v2(copy);
+  return told("cuMemcpy2DUnaligned_v2", [&]() -> CUresult { return cuMemcpy2D_v2(copy); });
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D box = widened(*copy);
-  return copy_box_on(stream, &box);
+  return told("cuMemcpy2DAsync_v2", [&]() -> CUresult {
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D box = widened(*copy);
+    return copy_box_on(stream, &box);
+  });
 }
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
-  return copy_box_now(copy);
+  return told("cuMemcpy3D_v2", [&]() -> CUresult { return copy_box_now(copy); });
 }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
-  return copy_box_on(stream, copy);
+  return told("cuMemcpy3DAsync_v2", [&]() -> CUresult { return copy_box_on(stream, copy); });
 }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D box = without_peers(*copy);
-  return copy_box_now(&box);
+  return told("cuMemcpy3DPeer", [&]() -> CUresult {
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D box = without_peers(*copy);
+    return copy_box_now(&box);
+  });
 }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D box = without_peers(*copy);
-  return copy_box_on(stream, &box);
+  return told("cuMemcpy3DPeerAsync", [&]() -> CUresult {
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D box = without_peers(*copy);
+    return copy_box_on(stream, &box);
+  });
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
                                CUmemcpyAttributes*, size_t*, size_t, CUstream stream) {
-  if (to == nullptr || from == nullptr || sizes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; ++i) SIMGPU_TRY(copy_on(stream, {to[i], from[i], sizes[i]}));
-  return CUDA_SUCCESS;
+  return told("cuMemcpyBatchAsync_v2", [&]() -> CUresult {
+    if (to == nullptr || from == nullptr || sizes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) SIMGPU_TRY(copy_on(stream, {to[i], from[i], sizes[i]}));
+    return CUDA_SUCCESS;
+  });
 }
 CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
                             CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
                             size_t* failed, CUstream stream) {
-  if (failed != nullptr) *failed = SIZE_MAX;
-  return cuMemcpyBatchAsync_v2(to, from, sizes, count, attributes, indices, attribute_count,
-                               stream);
+  return told("cuMemcpyBatchAsync", [&]() -> CUresult {
+    if (failed != nullptr) *failed = SIZE_MAX;
+    return cuMemcpyBatchAsync_v2(to, from, sizes, count, attributes, indices, attribute_count,
+                                 stream);
+  });
 }
 
 // ---- arrays, one dimension
@@ -285,40 +327,54 @@ CUresult array_address(CUarray handle, size_t offset, size_t size, std::uint64_t
 }  // namespace
 
 CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t size) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(to, offset, size, address));
-  return copy_now({address, from, size});
+  return told("cuMemcpyDtoA_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(to, offset, size, address));
+    return copy_now({address, from, size});
+  });
 }
 CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t size) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(from, offset, size, address));
-  return copy_now({to, address, size});
+  return told("cuMemcpyAtoD_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(from, offset, size, address));
+    return copy_now({to, address, size});
+  });
 }
 CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void* from, size_t size) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(to, offset, size, address));
-  return copy_now({address, address_of(from), size});
+  return told("cuMemcpyHtoA_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(to, offset, size, address));
+    return copy_now({address, address_of(from), size});
+  });
 }
 CUresult cuMemcpyAtoH_v2(void* to, CUarray from, size_t offset, size_t size) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(from, offset, size, address));
-  return copy_now({address_of(to), address, size});
+  return told("cuMemcpyAtoH_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(from, offset, size, address));
+    return copy_now({address_of(to), address, size});
+  });
 }
 CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
                          size_t size) {
-  std::uint64_t to_address, from_address;
-  SIMGPU_TRY(array_address(to, to_offset, size, to_address));
-  SIMGPU_TRY(array_address(from, from_offset, size, from_address));
-  return copy_now({to_address, from_address, size});
+  return told("cuMemcpyAtoA_v2", [&]() -> CUresult {
+    std::uint64_t to_address, from_address;
+    SIMGPU_TRY(array_address(to, to_offset, size, to_address));
+    SIMGPU_TRY(array_address(from, from_offset, size, from_address));
+    return copy_now({to_address, from_address, size});
+  });
 }
 CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void* from, size_t size,
                               CUstream stream) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(to, offset, size, address));
-  return copy_on(stream, {address, address_of(from), size});
+  return told("cuMemcpyHtoAAsync_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(to, offset, size, address));
+    return copy_on(stream, {address, address_of(from), size});
+  });
 }
 CUresult cuMemcpyAtoHAsync_v2(void* to, CUarray from, size_t offset, size_t size, CUstream stream) {
-  std::uint64_t address;
-  SIMGPU_TRY(array_address(from, offset, size, address));
-  return copy_on(stream, {address_of(to), address, size});
+  return told("cuMemcpyAtoHAsync_v2", [&]() -> CUresult {
+    std::uint64_t address;
+    SIMGPU_TRY(array_address(from, offset, size, address));
+    return copy_on(stream, {address_of(to), address, size});
+  });
 }

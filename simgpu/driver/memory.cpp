@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "activity.h"
 #include "tables.h"
 
 namespace simgpu {
@@ -57,8 +58,10 @@ CUresult allocate_device(Context* context, std::uint64_t size, Kind kind, Source
     address = 0;
     return result;
   }
-  registry().add(
-      {.address = address, .size = size, .source = source, .context = context, .device = device});
+  const Allocation made{
+      .address = address, .size = size, .source = source, .context = context, .device = device};
+  registry().add(made);
+  tell_memory(made, true, nullptr);
   return CUDA_SUCCESS;
 }
 
@@ -129,6 +132,7 @@ CUresult free_device(CUdeviceptr pointer, const char* operation) {
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   if (allocation->context != nullptr && allocation->context->active.load())
     complete_context(allocation->context);  // cuMemFree waits for the device
+  tell_memory(*allocation, false, nullptr);
   release(*allocation, operation);
   return CUDA_SUCCESS;
 }
@@ -141,60 +145,69 @@ constexpr std::uint64_t kPitchAlignment = 512;
 using namespace simgpu;
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t size) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  if (pointer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_TRY(refuse_in_capture());
-  std::uint64_t address;
-  SIMGPU_TRY(allocate_device(context, size, Kind::kDevice, Source::kDevice, "cuMemAlloc", address));
-  *pointer = address;
-  return CUDA_SUCCESS;
+  return told("cuMemAlloc_v2", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    if (pointer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    SIMGPU_TRY(refuse_in_capture());
+    std::uint64_t address;
+    SIMGPU_TRY(
+        allocate_device(context, size, Kind::kDevice, Source::kDevice, "cuMemAlloc", address));
+    *pointer = address;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t height,
                             unsigned int element_size) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  if (pointer == nullptr || pitch == nullptr || width == 0 || height == 0 ||
-      (element_size != 4 && element_size != 8 && element_size != 16))
-    return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_TRY(refuse_in_capture());
-  if (width > (std::uint64_t{1} << 46)) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::uint64_t row = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
-  std::uint64_t size;
-  if (__builtin_mul_overflow(row, height, &size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::uint64_t address;
-  SIMGPU_TRY(
-      allocate_device(context, size, Kind::kDevice, Source::kDevice, "cuMemAllocPitch", address));
-  *pointer = address;
-  *pitch = row;
-  return CUDA_SUCCESS;
+  return told("cuMemAllocPitch_v2", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    if (pointer == nullptr || pitch == nullptr || width == 0 || height == 0 ||
+        (element_size != 4 && element_size != 8 && element_size != 16))
+      return CUDA_ERROR_INVALID_VALUE;
+    SIMGPU_TRY(refuse_in_capture());
+    if (width > (std::uint64_t{1} << 46)) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::uint64_t row = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+    std::uint64_t size;
+    if (__builtin_mul_overflow(row, height, &size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::uint64_t address;
+    SIMGPU_TRY(
+        allocate_device(context, size, Kind::kDevice, Source::kDevice, "cuMemAllocPitch", address));
+    *pointer = address;
+    *pitch = row;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t size, unsigned int flags) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  if (pointer == nullptr || size == 0 ||
-      (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-    return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_TRY(refuse_in_capture());
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto address = reinterpret_cast<std::uint64_t>(memory);
-  context->device->ledger.charge(Kind::kManaged, size, "cuMemAllocManaged", address);
-  registry().add({.address = address,
-                  .size = size,
-                  .source = Source::kManaged,
-                  .context = context,
-                  .device = context->device,
-                  .flags = flags});
-  *pointer = address;
-  return CUDA_SUCCESS;
+  return told("cuMemAllocManaged", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    if (pointer == nullptr || size == 0 ||
+        (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+      return CUDA_ERROR_INVALID_VALUE;
+    SIMGPU_TRY(refuse_in_capture());
+    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    auto address = reinterpret_cast<std::uint64_t>(memory);
+    context->device->ledger.charge(Kind::kManaged, size, "cuMemAllocManaged", address);
+    const Allocation made{.address = address,
+                          .size = size,
+                          .source = Source::kManaged,
+                          .context = context,
+                          .device = context->device,
+                          .flags = flags};
+    registry().add(made);
+    tell_memory(made, true, nullptr);
+    *pointer = address;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  return free_device(pointer, "cuMemFree");
+  return told("cuMemFree_v2", [&]() -> CUresult { return free_device(pointer, "cuMemFree"); });
 }
 
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {

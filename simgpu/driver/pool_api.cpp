@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "activity.h"
 #include "pool.h"
 #include "shareable.h"
 #include "tables.h"
@@ -40,6 +41,8 @@ CUresult allocate(CUdeviceptr* pointer, size_t size, Pool* pool, CUstream stream
   else
     SIMGPU_TRY(pool_allocate(pool, stream->context, size, operation, address));
   *pointer = address;
+  if (listening())
+    if (auto made = registry().find(address)) tell_memory(*made, true, stream);
   return CUDA_SUCCESS;
 }
 
@@ -52,35 +55,42 @@ CUresult device_of_location(const CUmemLocation* location, Device*& device) {
 }  // namespace
 
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t size, CUstream stream) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  return allocate(pointer, size, nullptr, stream, context, "cuMemAllocAsync");
+  return told("cuMemAllocAsync", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    return allocate(pointer, size, nullptr, stream, context, "cuMemAllocAsync");
+  });
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t size, CUmemoryPool pool_handle,
                                  CUstream stream) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  Pool* pool;
-  SIMGPU_TRY(find_pool(pool_handle, pool));
-  return allocate(pointer, size, pool, stream, context, "cuMemAllocFromPoolAsync");
+  return told("cuMemAllocFromPoolAsync", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    Pool* pool;
+    SIMGPU_TRY(find_pool(pool_handle, pool));
+    return allocate(pointer, size, pool, stream, context, "cuMemAllocFromPoolAsync");
+  });
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream_handle) {
-  Context* context;
-  SIMGPU_TRY(enter(context));
-  Stream* stream;
-  SIMGPU_TRY(find_stream(stream_handle, context, stream));
-  if (pointer == 0) return CUDA_SUCCESS;
-  if (stream->capture.load(std::memory_order_acquire) != nullptr)
-    return capture_free(stream, pointer);
-  auto allocation = registry().remove(pointer, [](const Allocation& found) {
-    return found.source == Source::kPool || found.source == Source::kDevice ||
-           found.source == Source::kGraph;
+  return told("cuMemFreeAsync", [&]() -> CUresult {
+    Context* context;
+    SIMGPU_TRY(enter(context));
+    Stream* stream;
+    SIMGPU_TRY(find_stream(stream_handle, context, stream));
+    if (pointer == 0) return CUDA_SUCCESS;
+    if (stream->capture.load(std::memory_order_acquire) != nullptr)
+      return capture_free(stream, pointer);
+    auto allocation = registry().remove(pointer, [](const Allocation& found) {
+      return found.source == Source::kPool || found.source == Source::kDevice ||
+             found.source == Source::kGraph;
+    });
+    if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+    tell_memory(*allocation, false, stream);
+    release(*allocation, "cuMemFreeAsync");
+    return CUDA_SUCCESS;
   });
-  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  release(*allocation, "cuMemFreeAsync");
-  return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
@@ -132,41 +142,50 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties) {
-  SIMGPU_TRY(require_init());
-  if (handle == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
-  if ((properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  Device* device;
-  SIMGPU_TRY(device_of_location(&properties->location, device));
-  Pool* pool = driver().tables->pools.create();
-  if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  pool->device = device;
-  pool->handle_types = static_cast<unsigned>(properties->handleTypes);
-  pool->maximum = properties->maxSize;
-  *handle = handle_of(pool);
-  return CUDA_SUCCESS;
+  return told("cuMemPoolCreate", [&]() -> CUresult {
+    SIMGPU_TRY(require_init());
+    if (handle == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    Device* device;
+    SIMGPU_TRY(device_of_location(&properties->location, device));
+    Pool* pool = driver().tables->pools.create();
+    if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    pool->device = device;
+    pool->handle_types = static_cast<unsigned>(properties->handleTypes);
+    pool->maximum = properties->maxSize;
+    *handle = handle_of(pool);
+    tell_pool(pool, 1, 0);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
-  Pool* pool;
-  SIMGPU_TRY(find_pool(handle, pool));
-  if (pool->is_default) return CUDA_ERROR_INVALID_VALUE;
-  Pool* current = pool;
-  pool->device->current_pool.compare_exchange_strong(current, pool->device->default_pool);
-  // Allocations stay valid; what holds them goes back with the last of them.
-  std::unique_lock lock(pool->mutex);
-  pool->destroyed = true;
-  lock.unlock();
-  trim_pool(pool, 0, "cuMemPoolDestroy");
-  return CUDA_SUCCESS;
+  return told("cuMemPoolDestroy", [&]() -> CUresult {
+    Pool* pool;
+    SIMGPU_TRY(find_pool(handle, pool));
+    if (pool->is_default) return CUDA_ERROR_INVALID_VALUE;
+    Pool* current = pool;
+    pool->device->current_pool.compare_exchange_strong(current, pool->device->default_pool);
+    // Allocations stay valid; what holds them goes back with the last of them.
+    std::unique_lock lock(pool->mutex);
+    pool->destroyed = true;
+    lock.unlock();
+    trim_pool(pool, 0, "cuMemPoolDestroy");
+    tell_pool(pool, 2, 0);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
-  Pool* pool;
-  SIMGPU_TRY(find_pool(handle, pool));
-  trim_pool(pool, keep, "cuMemPoolTrimTo");
-  return CUDA_SUCCESS;
+  return told("cuMemPoolTrimTo", [&]() -> CUresult {
+    Pool* pool;
+    SIMGPU_TRY(find_pool(handle, pool));
+    trim_pool(pool, keep, "cuMemPoolTrimTo");
+    tell_pool(pool, 3, keep);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {

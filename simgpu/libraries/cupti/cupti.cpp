@@ -1,16 +1,74 @@
-// CUPTI for the simulated GPU: there is nothing to profile, and every request says so. The real
-// library must not be reached: it wants private tables of the driver. torch.profiler then goes on
-// with what it sees of the CPU.
-#include "common/entry.h"
+// CUPTI for the simulated GPU: the Activity and Callback API as far as a memory witness and
+// torch.profiler's kineto use them. Records come from the simulated driver; nothing was measured on
+// a card. The real library must not be reached here: it wants private tables of the driver.
+#include "cupti/state.h"
 
-ENTRY(cuptiGetVersion)(std::uint32_t* version) {
-  if (!version) return 1;
-  *version = 130000;
-  return 0;
+using namespace simgpu;
+
+namespace {
+
+struct ResultName {
+  CUptiResult result;
+  const char* name;
+};
+
+constexpr ResultName kResultNames[] = {
+    {CUPTI_SUCCESS, "CUPTI_SUCCESS"},
+    {CUPTI_ERROR_INVALID_PARAMETER, "CUPTI_ERROR_INVALID_PARAMETER"},
+    {CUPTI_ERROR_INVALID_KIND, "CUPTI_ERROR_INVALID_KIND"},
+    {CUPTI_ERROR_INVALID_OPERATION, "CUPTI_ERROR_INVALID_OPERATION"},
+    {CUPTI_ERROR_MAX_LIMIT_REACHED, "CUPTI_ERROR_MAX_LIMIT_REACHED"},
+    {CUPTI_ERROR_NOT_COMPATIBLE, "CUPTI_ERROR_NOT_COMPATIBLE"},
+    {CUPTI_ERROR_NOT_INITIALIZED, "CUPTI_ERROR_NOT_INITIALIZED"},
+    {CUPTI_ERROR_NOT_SUPPORTED, "not simulated"},
+    {CUPTI_ERROR_QUEUE_EMPTY, "CUPTI_ERROR_QUEUE_EMPTY"},
+    {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+     "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"},
+};
+
+}  // namespace
+
+// Says that this library is a stand-in: a tracer looks for the name before it trusts a library
+// beside the simulated driver.
+extern "C" __attribute__((visibility("default"))) int simgpu_cupti() {
+  return 1;
 }
 
-ENTRY(cuptiGetResultString)(int result, const char** text) {
-  if (!text) return 1;
-  *text = result == 0 ? "CUPTI_SUCCESS" : "not simulated";
-  return 0;
+ENTRY(cuptiGetVersion)(std::uint32_t* version) {
+  if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *version = CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiGetResultString)(CUptiResult result, const char** text) {
+  if (text == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *text = "CUPTI_ERROR_UNKNOWN";
+  for (const ResultName& known : kResultNames)
+    if (known.result == result) *text = known.name;
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiGetLastError)() {
+  return CUPTI_SUCCESS;
+}
+
+// Sizes of device buffers, which do not exist here: taken and forgotten.
+ENTRY(cuptiActivitySetAttribute)(CUpti_ActivityAttribute, std::size_t* size, void* value) {
+  return size == nullptr || value == nullptr ? CUPTI_ERROR_INVALID_PARAMETER : CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiActivityEnableRuntimeApi)(CUpti_CallbackId, std::uint8_t) {
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiActivityFlushPeriod)(std::uint32_t) {
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiActivityEnableLatencyTimestamps)(std::uint8_t) {
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiFinalize)() {
+  return CUPTI_SUCCESS;
 }
