@@ -19,9 +19,14 @@ vramtrack_cuda12_version=12.8.90
 vramtrack_cuda12_nvcc_version=12.8.93
 vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version-cupti
 
-# The environment's key: what it holds, and the Python that holds it.
-vramtrack_env_key=$({
-  cat "$vramtrack_root/scripts/requirements.txt"
-  "${vramtrack_base_python:-python3}" --version 2>/dev/null || echo none
-} | sha256sum | cut -c1-12)
-vramtrack_env=$vramtrack_cache/python-$vramtrack_env_key
+# An environment's key: what it holds, and the Python that holds it.
+vramtrack_env_of() {
+  local key
+  key=$({
+    cat "$vramtrack_root/scripts/$1"
+    "${vramtrack_base_python:-python3}" --version 2>/dev/null || echo none
+  } | sha256sum | cut -c1-12)
+  echo "$vramtrack_cache/python-$key"
+}
+vramtrack_env=$(vramtrack_env_of requirements.txt)
+vramtrack_older_env=$(vramtrack_env_of requirements-older.txt)
