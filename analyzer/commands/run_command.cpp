@@ -167,17 +167,46 @@ bool could_not_start(int code) {
   return code == 126 || code == 127;
 }
 
+// All that a rehearsal does to the user's program, in one line.
+void say_rehearsal(const RunOptions& options) {
+  std::string text = fmt::format(
+      "vramtrack: SIMULATED GPU ({}): kernels do not run and results are meaningless; Hugging Face "
+      "is "
+      "offline, W&B disabled; files that exist are not overwritten; ",
+      options.simulate);
+  const int steps = steady_steps(options);
+  if (!options.events.empty()) text += fmt::format("events complete {}; ", options.events);
+  text += steps == 0 ? std::string("runs to the end")
+                     : fmt::format("ends after {} steady step{} (--stop-after-steps)", steps,
+                                   steps == 1 ? "" : "s");
+  fmt::print(stderr, "{}\n", text);
+}
+
+// "at-once" is the default; "late:<seed>" with a seed that is a positive number.
+void check_events(RunOptions& options) {
+  if (options.events.empty()) return;
+  if (options.simulate.empty())
+    throw InputError("--events says when events of the simulated GPU complete: add --simulate");
+  const std::string_view text = options.events;
+  const std::string_view seed = text.starts_with("late:") ? text.substr(5) : std::string_view();
+  const bool digits =
+      !seed.empty() && seed.size() < 19 && seed.find_first_not_of("0123456789") == seed.npos;
+  const bool positive = digits && seed.find_first_not_of('0') != seed.npos;
+  if (text == "at-once")
+    options.events.clear();
+  else if (!positive)
+    throw InputError(
+        fmt::format("--events {}: at-once, or late:<seed> with a seed from 1", options.events));
+}
+
 int run(RunOptions options) {
   if (options.command.empty())
     throw InputError("what shall be run? vramtrack run [options] -- program arguments...");
+  check_events(options);
   prepare_output(options);
   const JobList list;
   const Variables variables = run_environment(options, list.path());
-  if (!options.simulate.empty())
-    fmt::print(stderr,
-               "vramtrack: SIMULATED GPU ({}): kernels do not run and results are meaningless; "
-               "Hugging Face is offline, W&B disabled; files that exist are not overwritten\n",
-               options.simulate);
+  if (!options.simulate.empty()) say_rehearsal(options);
   const int code = run_program(options.command, variables);
   Outcome outcome;
   const std::vector<fs::path> traces = list.traces();
@@ -191,8 +220,8 @@ int run(RunOptions options) {
 std::vector<std::string> g_command;
 
 bool takes_value(std::string_view option) {
-  for (const char* one :
-       {"-o", "--output", "--stacks", "--simulate", "--kernels", "--allow-writes"})
+  for (const char* one : {"-o", "--output", "--stacks", "--simulate", "--kernels", "--allow-writes",
+                          "--events", "--stop-after-steps"})
     if (option == one) return true;
   return false;
 }
@@ -231,6 +260,13 @@ void add_run_command(CLI::App& app) {
       ->add_option("--allow-writes", options->allow_writes,
                    "A folder in which a rehearsal may overwrite files (may be repeated)")
       ->allow_extra_args(false);
+  command
+      ->add_option("--stop-after-steps", options->stop_after_steps,
+                   "End the program after so many steps that leave memory as the one before did "
+                   "(default: 3 with --simulate, else 0; 0: never)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--events", options->events,
+                      "When events of the simulated GPU complete: at-once, or late:<seed>");
   command->add_option("--kernels", options->kernels, "Record which kernel follows an allocation")
       ->check(CLI::IsMember({"names", "off"}))
       ->capture_default_str();

@@ -134,7 +134,22 @@ std::string preload_list(const RunOptions& options) {
   return fmt::format("{}", fmt::join(libraries, ":"));
 }
 
+constexpr int kStepsOfARehearsal = 3;
+
 }  // namespace
+
+int steady_steps(const RunOptions& options) {
+  if (options.stop_after_steps >= 0) return options.stop_after_steps;
+  const char* variable = std::getenv("VRAMTRACK_STOP_AFTER_STEPS");
+  if (variable == nullptr || *variable == '\0')
+    return options.simulate.empty() ? 0 : kStepsOfARehearsal;
+  char* end = nullptr;
+  const long steps = std::strtol(variable, &end, 10);
+  if (*end != '\0' || steps < 0 || steps > 1'000'000'000)
+    throw InputError(fmt::format(
+        "VRAMTRACK_STOP_AFTER_STEPS={} is no number of steps; 0 never stops", variable));
+  return static_cast<int>(steps);
+}
 
 Variables run_environment(const RunOptions& options, const std::string& job_list) {
   Variables variables = {{"LD_PRELOAD", preload_list(options)},
@@ -143,9 +158,11 @@ Variables run_environment(const RunOptions& options, const std::string& job_list
                          {"VRAMTRACK_STACKS", options.stacks},
                          {"VRAMTRACK_KERNELS", options.kernels}};
   if (options.cpu) variables.emplace_back("VRAMTRACK_CPU", "on");
+  variables.emplace_back("VRAMTRACK_STOP_AFTER_STEPS", std::to_string(steady_steps(options)));
   if (options.simulate.empty()) return variables;
   variables.emplace_back("SIMGPU", options.simulate);
   variables.emplace_back("VRAMTRACK_SIMULATED", "1");
+  if (!options.events.empty()) variables.emplace_back("SIMGPU_EVENTS", options.events);
   // A rehearsal computes nothing worth keeping: it must neither publish results nor fetch models.
   for (const char* offline : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"})
     variables.emplace_back(offline, "1");

@@ -14,11 +14,17 @@ struct RunOptions {
   std::string stacks = "both";    // both, python, native, none
   std::string kernels = "names";  // names, off
   std::string simulate;           // empty: the machine's own GPU
+  std::string events;             // "late:<seed>", of the simulated GPU; empty: at once
+  int stop_after_steps = -1;      // steady ones; 0: never; -1: not given
   bool cpu = false;
   bool force = false;
   std::vector<std::string> allow_writes;  // folders in which a rehearsal may overwrite files
   std::vector<std::string> command;
 };
+
+// After how many steady steps the program is ended: the option, else VRAMTRACK_STOP_AFTER_STEPS,
+// else 3 on the simulated GPU; 0: never. Throws InputError where the variable is no number.
+int steady_steps(const RunOptions& options);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 

@@ -114,6 +114,14 @@ void apply_metadata(RecordingInfo& info, std::string_view key, std::string_view 
   } else if (key.starts_with("assumed: ")) {
     // A simulated GPU's values: how often, and in what.
     info.notes.push_back(fmt::format("value assumed, {} times: {}", value, key.substr(9)));
+  } else if (key == "SIMGPU_EVENTS" && value.starts_with("late:")) {
+    info.notes.push_back(fmt::format(
+        "simulated events complete late, seed {}: with another seed the peak may be another",
+        value.substr(5)));
+  } else if (key == "stopped_after_steady_steps") {
+    info.notes.push_back(fmt::format(
+        "the program was ended after steady steps, {}: what would have followed was not run",
+        value));
   }
   info.metadata.emplace_back(key, value);
 }

@@ -61,6 +61,33 @@ class Test:
         latest = pathlib.Path(folder, "vramtrack.latest.vrt")
         self.check("simulated: link", latest.is_symlink() and latest.resolve() == traces[0].resolve())
 
+    def rehearsal_options(self, folder):
+        """What was chosen is said before the start, and reaches the program."""
+        show = ["--", "sh", "-c", "echo $SIMGPU_EVENTS $VRAMTRACK_STOP_AFTER_STEPS"]
+        for words, variable, out, said in [
+                (["--simulate", "8GiB"], None, "3", "ends after 3 steady steps"),
+                (["--simulate", "8GiB"], "7", "7", "ends after 7 steady steps"),
+                (["--simulate", "8GiB", "--stop-after-steps", "1"], "7", "1", "ends after 1 steady step "),
+                (["--simulate", "8GiB", "--stop-after-steps", "0"], None, "0", "runs to the end"),
+                (["--stop-after-steps", "2"], None, "2", ""),
+                ([], None, "0", ""),
+                (["--simulate", "8GiB", "--events", "late:12"], None, "late:12 3", "events complete late:12"),
+                (["--simulate", "8GiB", "--events", "at-once"], None, "3", "SIMULATED")]:
+            variables = {"VRAMTRACK_STOP_AFTER_STEPS": variable} if variable else {}
+            done = self.run(folder, *words, *show, **variables)
+            self.check(f"run {words} {variables}", done.stdout.strip() == out and said in done.stderr.splitlines()[0],
+                       done.stdout + done.stderr)
+        for words, variables in [(["--events", "late:1"], {}), (["--simulate", "8GiB", "--events", "late"], {}),
+                                 (["--simulate", "8GiB", "--events", "late:0"], {}),
+                                 (["--simulate", "8GiB", "--stop-after-steps", "-1"], {}),
+                                 (["--simulate", "8GiB"], {"VRAMTRACK_STOP_AFTER_STEPS": "soon"})]:
+            done = self.run(folder, *words, "--", "true", **variables)
+            self.check(f"refused: {words} {variables}", done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr)
+        late = self.run(folder, "--simulate", "8GiB", "--events", "late:12", "-o", "late.vrt", "--", self.options.victim, "leak")
+        report = subprocess.run([self.options.vramtrack, "report", "late.vrt"], cwd=folder, capture_output=True, text=True)
+        self.check("the report says the seed", "events complete late, seed 12" in " ".join(report.stdout.split()),
+                   late.stderr + report.stdout)
+
     def output(self, folder):
         victim = ["--simulate", "8GiB", "--", self.options.victim, "leak"]
         given = pathlib.Path(folder, "given.vrt")
@@ -108,7 +135,7 @@ def main():
     parser.add_argument("--other", required=True, help="some library to preload")
     options = parser.parse_args()
     test = Test(options)
-    for part in (test.exit_codes, test.no_gpu, test.simulated, test.output, test.two_processes, test.signals,
+    for part in (test.exit_codes, test.no_gpu, test.simulated, test.rehearsal_options, test.output, test.two_processes, test.signals,
                  test.preload_is_kept):
         with tempfile.TemporaryDirectory() as folder:
             part(folder)

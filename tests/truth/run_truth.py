@@ -82,7 +82,7 @@ def trace(options, way, folder):
     environment["VRAMTRACK_HELPER"] = "on" if way == "helper" else "off"
     if way != "helper":  # which would have brought the module for marks along
         environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
-    simulate = [] if options.device == "real" else ["--simulate", options.device]
+    simulate = [] if options.device == "real" else ["--simulate", options.device, "--stop-after-steps", "0"]
     command = [options.vramtrack, "run", *simulate, "-o", f"{folder}/", "--", options.python, __file__, options.vramtrack,
                *options.names, *(["--quick"] if options.quick else []), "--inside", way, "--folder", str(folder)]
     process = subprocess.run(command, env=environment, capture_output=True, text=True)

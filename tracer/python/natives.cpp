@@ -17,6 +17,7 @@ namespace {
 
 PythonApi g_api;
 std::atomic<bool> g_program_counts_steps{false};
+PyObject* g_step_watcher = nullptr;  // under the GIL
 
 PyObject* none() {
   g_api.Py_IncRef(g_api.none);
@@ -48,6 +49,16 @@ PyObject* native_step(PyObject* /*self*/, PyObject* arguments) {
   if (g_api.PyArg_ParseTuple(arguments, "K", &n) == 0) return nullptr;
   g_program_counts_steps.store(true, std::memory_order_relaxed);
   if (vramtrack_step != nullptr) vramtrack_step(n);
+  if (g_step_watcher != nullptr) return g_api.PyObject_CallObject(g_step_watcher, nullptr);
+  return none();
+}
+
+PyObject* native_watch_steps(PyObject* /*self*/, PyObject* arguments) {
+  PyObject* watcher = nullptr;
+  if (g_api.PyArg_ParseTuple(arguments, "O", &watcher) == 0) return nullptr;
+  g_api.Py_IncRef(watcher);
+  if (g_step_watcher != nullptr) g_api.Py_DecRef(g_step_watcher);
+  g_step_watcher = watcher;
   return none();
 }
 
@@ -122,6 +133,7 @@ constinit PyMethodDef g_methods[] = {
     {"step", native_step, kMethVarargs, nullptr},
     {"label", native_label, kMethVarargs, nullptr},
     {"auto_step", native_auto_step, kMethVarargs, nullptr},
+    {"watch_steps", native_watch_steps, kMethVarargs, nullptr},
     {"metadata", native_metadata, kMethVarargs, nullptr},
     {"name_module", native_name_module, kMethVarargs, nullptr},
     {"types_of", native_types_of, kMethVarargs, nullptr},

@@ -10,6 +10,7 @@ namespace vramtrack {
 // A new dictionary of functions by name; nullptr with a Python error set. With the GIL.
 //   mark(name) push(name) pop() step(n) label(pointer, bytes, name)    the annotation API
 //   auto_step(n)          step(n), unless the program calls step() itself
+//   watch_steps(f)        f() is called after each step(n); what it raises goes to the program
 //   metadata(key, value)  a fact about the run
 //   name_module(id, name)  of an nn.Module
 //   types_of(f)           the distinct types of the objects in the list that f() returns

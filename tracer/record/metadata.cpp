@@ -51,6 +51,7 @@ constexpr const char* kVariables[] = {
     "TF_FORCE_GPU_ALLOW_GROWTH",
     "LD_PRELOAD",
     "SIMGPU",
+    "SIMGPU_EVENTS",
 };
 
 void add_link(Text& json, const char* key, const char* link) {
