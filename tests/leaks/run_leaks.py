@@ -71,8 +71,8 @@ def marked_lines(job):
 
 def trace(options, python, folder):
     environment = dict(os.environ, HF_HUB_OFFLINE="1", PYTHONDONTWRITEBYTECODE="1", LEAKY_LIBRARY=options.library)
-    command = [options.vramtrack, "run", "--simulate", options.device, "-o", f"{folder}/", "--", python, __file__,
-               options.vramtrack, options.library, *options.names, *(["--quick"] if options.quick else []),
+    command = [options.vramtrack, "run", "--simulate", options.device, "--stop-after-steps", "0", "-o", f"{folder}/", "--",
+               python, __file__, options.vramtrack, options.library, *options.names, *(["--quick"] if options.quick else []),
                *(["--slow"] if options.slow else []), "--inside", "--folder", str(folder)]
     process = subprocess.run(command, env=environment, capture_output=True, text=True)
     if process.returncode:
