@@ -64,7 +64,8 @@ void Evidence::note_allocation(const Event& event, const StackTraits& traits) {
   const uint64_t size = event.requested != 0 ? event.requested : event.size;
   const bool constructs = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
   if (constructs && !traits.constructor.empty()) constructors_.insert(traits.constructor);
-  if (size < kTellingSize) return;
+  // A library's workspace lies under the layer that needs it and has a size of its own.
+  if (size < kTellingSize || traits.has(Trait::blas_workspace)) return;
   const bool forwards =
       traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
   if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);

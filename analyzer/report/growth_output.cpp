@@ -1,9 +1,10 @@
-// A growth table as text, with a plot, and as JSON.
+// A growth table as text, with a plot.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "report/growth_answers.h"
 #include "report/growth_table.h"
 #include "report/units.h"
 
@@ -35,6 +36,17 @@ std::string law_text(const GrowthRow& row) {
   return text.empty() ? std::string("0") : text;
 }
 
+// "linear, 0.1 %", or why there is no law; `part`: the row is not there at every point.
+std::string verdict_on(const GrowthRow& row) {
+  if (row.law.tested && !row.law.explains())
+    return fmt::format("no law ({:.0f} % off)", 100 * row.law.worst_relative_error);
+  const bool both = row.law.linear > 0 && row.law.quadratic > 0;
+  std::string text = row.law.tested ? fmt::format("{}, {:.1f} %", both ? "x + x²" : row.law.shape(),
+                                                  100 * row.law.worst_relative_error)
+                                    : "untested";
+  return row.absent_at.empty() ? text : text + ", part";
+}
+
 void append_rows(std::string& out, std::string_view title, const GrowthTable& table,
                  const std::vector<GrowthRow>& rows, size_t top) {
   double largest = 0;
@@ -42,8 +54,8 @@ void append_rows(std::string& out, std::string_view title, const GrowthTable& ta
   const Unit unit = unit_for(static_cast<uint64_t>(largest));
   const size_t columns = std::min<size_t>(table.xs.size(), 4);  // the largest four fit
   const size_t first = table.xs.size() - columns;
-  out += fmt::format("\n{:<26}", fmt::format("{} ({})", title, unit.name));
-  for (size_t i = first; i < table.xs.size(); ++i) out += fmt::format("{:>10g}", table.xs[i]);
+  out += fmt::format("\n{:<25}", fmt::format("{} ({})", title, unit.name));
+  for (size_t i = first; i < table.xs.size(); ++i) out += fmt::format("{:>9g}", table.xs[i]);
   out += fmt::format("{:>7}  law, error\n", "exp.");
   size_t shown = 0;
   for (const GrowthRow& row : rows) {
@@ -51,13 +63,10 @@ void append_rows(std::string& out, std::string_view title, const GrowthTable& ta
       out += fmt::format("  ... {} more\n", rows.size() - top);
       break;
     }
-    out += fmt::format("  {:<24}", shortened(row.name, 24));
+    out += fmt::format("  {:<23}", shortened(row.name, 23));
     for (size_t i = first; i < row.points.size(); ++i)
-      out += fmt::format("{:>10}", unit.number(static_cast<uint64_t>(row.points[i].bytes)));
-    out += fmt::format("{:>7}  {}\n", exponent_text(row),
-                       row.law.tested ? fmt::format("{}, {:.1f} %", row.law.shape(),
-                                                    100 * row.law.worst_relative_error)
-                                      : "untested");
+      out += fmt::format("{:>9}", unit.number(static_cast<uint64_t>(row.points[i].bytes)));
+    out += fmt::format("{:>7}  {}\n", exponent_text(row), verdict_on(row));
   }
 }
 
@@ -81,7 +90,7 @@ void append_plot(std::string& out, const GrowthTable& table) {
       const auto line = kRows - 1 - static_cast<size_t>(std::lround(height * (kRows - 1)));
       canvas[line][std::min(column, kColumns - 1)] = mark;
     };
-    if (row.law.tested)
+    if (row.law.explains())
       for (size_t c = 0; c < kColumns; ++c) {
         const double x = most_x * static_cast<double>(c) / (kColumns - 1);
         if (x >= table.xs.front()) put(x, row.law.at(x), '.');
@@ -109,54 +118,87 @@ std::string range_text(const GrowthPrediction& p) {
                      quantity(static_cast<uint64_t>(p.high)));
 }
 
-void append_answers(std::string& out, const GrowthTable& table, uint64_t capacity,
-                    const std::vector<double>& asked) {
-  out += '\n';
-  for (const GrowthCrossing& c : table.crossings)
+std::string share_text(const GrowthTable& table, size_t point) {
+  const GrowthRow* most = nullptr;
+  for (const GrowthRow& row : table.categories)
+    if (most == nullptr || row.points[point].bytes > most->points[point].bytes) most = &row;
+  if (most == nullptr || table.peak.points[point].bytes <= 0) return {};
+  return fmt::format("{} ({:.0f} %) at {:g}", most->name,
+                     100 * most->points[point].bytes / table.peak.points[point].bytes,
+                     table.xs[point]);
+}
+
+void append_doublings(std::string& out, const GrowthTable& table) {
+  std::string ratios;
+  for (const double ratio : table.peak.doublings)
+    ratios += fmt::format("{}{:.2f}", ratios.empty() ? "" : ", ", ratio);
+  if (!ratios.empty())
+    out += fmt::format("twice the {}: allocated times {}\n", table.variable, ratios);
+  out += fmt::format("most of it: {}, {}\n", share_text(table, 0),
+                     share_text(table, table.xs.size() - 1));
+}
+
+// Those where most is at stake; --json has them all.
+void append_crossings(std::string& out, const GrowthTable& table) {
+  constexpr size_t kShown = 6;
+  const auto stake = [&table](const GrowthCrossing& c) {
+    for (const GrowthRow& row : table.categories)
+      if (row.name == c.overtaking) return row.law.at(c.x) / table.peak.law.at(c.x);
+    return 0.0;
+  };
+  std::vector<GrowthCrossing> shown = table.crossings;
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const auto& a, const auto& b) { return stake(a) > stake(b); });
+  shown.resize(std::min(shown.size(), kShown));
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const auto& a, const auto& b) { return a.x < b.x; });
+  for (const GrowthCrossing& c : shown)
     out += fmt::format("{} overtakes {} at {} = {:.0f}\n", c.overtaking, c.overtaken,
                        table.variable, c.x);
-  for (const double x : asked) {
-    const auto prediction = predict_growth(table.peak.points, x);
-    out += prediction
-               ? fmt::format("at {} = {:g} allocated peaks at {} [extrapolated]\n", table.variable,
-                             x, range_text(*prediction))
-               : fmt::format("at {} = {:g}: two points are not extrapolated\n", table.variable, x);
-  }
-  if (capacity == 0) return;
-  if (!table.in_use.law.tested) {
+}
+
+void append_capacity(std::string& out, const GrowthTable& table, uint64_t capacity) {
+  const auto fit = largest_fit(table, static_cast<double>(capacity));
+  if (!fit) {
     out += fmt::format("what fits {} cannot be told from these points\n", quantity(capacity));
     return;
   }
-  const auto longest = largest_that_fits(table.in_use.law, static_cast<double>(capacity));
-  const double slack = 1 + table.in_use.law.worst_relative_error;
-  const auto surely = largest_that_fits(table.in_use.law, static_cast<double>(capacity) / slack);
-  if (!longest)
-    out += fmt::format("{} does not grow with {}: any value fits {}\n", "in use", table.variable,
+  if (fit->unlimited) {
+    out += fmt::format("memory does not grow with {}: any value fits {}\n", table.variable,
                        quantity(capacity));
-  else
-    out += fmt::format(
-        "{} holds {} up to {:.0f} (surely {:.0f}), before context and libraries [extrapolated]\n",
-        quantity(capacity), table.variable, std::floor(*longest), std::floor(surely.value_or(0)));
+    return;
+  }
+  out += fmt::format("{} holds {} up to {:.0f} to {:.0f} [extrapolated], {}\n", quantity(capacity),
+                     table.variable, std::floor(fit->surely), std::floor(fit->at_most),
+                     table.outside > 0 ? fmt::format("beside {} measured outside",
+                                                     quantity(static_cast<uint64_t>(table.outside)))
+                                       : "before context and libraries");
+  out += "  the first with as much cached as was seen, the second with nothing wasted\n";
+  if (fit->farthest > 8)
+    out += fmt::format("  that is {:.0f} times the largest {} seen: record one nearer to it\n",
+                       fit->farthest, table.variable);
 }
 
-nlohmann::ordered_json row_json(const GrowthRow& row) {
-  nlohmann::ordered_json json = {{"name", row.name}};
-  json["bytes"] = nlohmann::ordered_json::array();
-  for (const GrowthPoint& point : row.points)
-    json["bytes"].push_back(static_cast<uint64_t>(point.bytes));
-  json["law"] = {{"constant_bytes", row.law.constant},
-                 {"linear_bytes", row.law.linear},
-                 {"quadratic_bytes", row.law.quadratic},
-                 {"shape", row.law.shape()},
-                 {"worst_relative_error", row.law.worst_relative_error},
-                 {"tested", row.law.tested}};
-  if (row.exponent)
-    json["exponent"] = {
-        {"value", row.exponent->value}, {"low", row.exponent->low}, {"high", row.exponent->high}};
-  else
-    json["exponent"] = nullptr;
-  json["doubling_ratios"] = row.doublings;
-  return json;
+void append_answers(std::string& out, const GrowthTable& table, uint64_t capacity,
+                    const std::vector<double>& asked) {
+  out += '\n';
+  append_doublings(out, table);
+  append_crossings(out, table);
+  for (const GrowthBound& bound : table.bounds)
+    out += fmt::format("at {} = {:g} it ran out: at least {} allocated\n", table.variable, bound.x,
+                       quantity(static_cast<uint64_t>(bound.at_least)));
+  for (const double x : asked) {
+    const auto prediction = predict_peak(table, x);
+    if (prediction)
+      out += fmt::format(
+          "at {} = {:g} allocated peaks at {} [{}]\n", table.variable, x, range_text(*prediction),
+          prediction->tested ? "extrapolated" : "extrapolated by a law that nothing tests");
+    else
+      out += fmt::format(
+          "at {} = {:g}: {}\n", table.variable, x,
+          table.peak.law.tested ? "no law explains the points" : "two points are not extrapolated");
+  }
+  if (capacity != 0) append_capacity(out, table, capacity);
 }
 
 }  // namespace
@@ -166,56 +208,16 @@ std::string growth_text(const GrowthTable& table, uint64_t capacity,
   std::string out = fmt::format("{}growth with {} over {} recordings, GPU {}, at {}\n",
                                 table.simulated ? "simulated: " : "", table.variable,
                                 table.xs.size(), table.device, table.moments.back());
-  out += fmt::format("allocated = {}\n", law_text(table.peak));
+  if (table.peak.law.explains()) out += fmt::format("allocated = {}\n", law_text(table.peak));
   for (const std::string& note : table.notes) out += fmt::format("note: {}\n", note);
   append_rows(out, "total", table, {table.peak, table.in_use}, 2);
-  out += "\nrows: each where it is largest, at the peak or at the peak of a phase\n";
+  if (!table.phases.empty()) append_rows(out, "by phase", table, table.phases, 8);
+  out += "\nrows: each at its own highest, whenever that is; they need not add up\n";
   append_rows(out, "by category", table, table.categories, 20);
   append_rows(out, "by site", table, table.sites, top);
   append_plot(out, table);
   append_answers(out, table, capacity, asked);
   return out;
-}
-
-nlohmann::ordered_json growth_json(const GrowthTable& table, uint64_t capacity,
-                                   const std::vector<double>& asked) {
-  nlohmann::ordered_json json = {{"schema", "vramtrack.growth/1"},
-                                 {"variable", table.variable},
-                                 {"device", table.device},
-                                 {"simulated", table.simulated},
-                                 {"files", table.paths},
-                                 {"x", table.xs},
-                                 {"moments", table.moments},
-                                 {"activities", table.activities},
-                                 {"notes", table.notes},
-                                 {"allocated", row_json(table.peak)},
-                                 {"in_use", row_json(table.in_use)}};
-  json["categories"] = nlohmann::ordered_json::array();
-  for (const GrowthRow& row : table.categories) json["categories"].push_back(row_json(row));
-  json["sites"] = nlohmann::ordered_json::array();
-  for (const GrowthRow& row : table.sites) json["sites"].push_back(row_json(row));
-  json["crossings"] = nlohmann::ordered_json::array();
-  for (const GrowthCrossing& c : table.crossings)
-    json["crossings"].push_back(
-        {{"overtaking", c.overtaking}, {"overtaken", c.overtaken}, {"x", c.x}});
-  json["predictions"] = nlohmann::ordered_json::array();
-  for (const double x : asked) {
-    const auto p = predict_growth(table.peak.points, x);
-    nlohmann::ordered_json entry = {{"x", x}};
-    if (p)
-      entry.update({{"bytes", p->bytes}, {"low_bytes", p->low}, {"high_bytes", p->high}});
-    else
-      entry["bytes"] = nullptr;
-    json["predictions"].push_back(std::move(entry));
-  }
-  if (capacity != 0) {
-    const auto longest = table.in_use.law.tested
-                             ? largest_that_fits(table.in_use.law, static_cast<double>(capacity))
-                             : std::nullopt;
-    json["capacity_bytes"] = capacity;
-    json["largest_x_that_fits"] = longest ? nlohmann::ordered_json(*longest) : nullptr;
-  }
-  return json;
 }
 
 }  // namespace vramtrack

@@ -90,19 +90,19 @@ TEST_CASE("three lengths predict a fourth, twice as long") {
 }
 
 TEST_CASE("the longest sequence that fits solves the law") {
-  const GrowthLaw law{1000, 10, 2, 3, 0, true};
+  const GrowthLaw law{1000, 10, 2, 3, 0, 4, true};
   const auto longest = largest_that_fits(law, 1000 + 10 * 50 + 2 * 50 * 50);
   REQUIRE(longest);
   CHECK(*longest == Approx(50));
-  CHECK_FALSE(largest_that_fits(GrowthLaw{1000, 0, 0, 1, 0, true}, 2000));
+  CHECK_FALSE(largest_that_fits(GrowthLaw{1000, 0, 0, 1, 0, 4, true}, 2000));
   CHECK(largest_that_fits(law, 10).value() == 0);
 }
 
 TEST_CASE("lines cross where the growing one overtakes") {
-  const GrowthLaw quadratic{0, 0, 2, 1, 0, true};
-  const GrowthLaw linear{0, 100, 0, 1, 0, true};
+  const GrowthLaw quadratic{0, 0, 2, 1, 0, 4, true};
+  const GrowthLaw linear{0, 100, 0, 1, 0, 4, true};
   CHECK(crossing(quadratic, linear).value() == Approx(50));
-  CHECK_FALSE(crossing(linear, GrowthLaw{-1, 100, 0, 1, 0, true}));
+  CHECK_FALSE(crossing(linear, GrowthLaw{-1, 100, 0, 1, 0, 4, true}));
 }
 
 }  // namespace

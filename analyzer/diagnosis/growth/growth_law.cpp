@@ -74,7 +74,7 @@ bool solve(const std::vector<GrowthPoint>& points, unsigned active, double scale
 }
 
 GrowthLaw law_of(const Coefficients& c, int terms, const std::vector<GrowthPoint>& points) {
-  GrowthLaw law{c[0], c[1], c[2], terms, 0, false};
+  GrowthLaw law{c[0], c[1], c[2], terms, 0, 0, false};
   const double most = largest(points);
   for (const GrowthPoint& point : points)
     law.worst_relative_error = std::max(
@@ -97,6 +97,19 @@ std::optional<GrowthLaw> best_with(int terms, const std::vector<GrowthPoint>& po
     if (!best || law.worst_relative_error < best->worst_relative_error) best = law;
   }
   return best;
+}
+
+// The same terms fitted to other points; empty where these are too few for them.
+std::optional<GrowthLaw> with_terms_of(const GrowthLaw& law,
+                                       const std::vector<GrowthPoint>& points) {
+  const unsigned active =
+      (law.constant > 0 ? 1U : 0U) | (law.linear > 0 ? 2U : 0U) | (law.quadratic > 0 ? 4U : 0U);
+  double scale = 1;
+  for (const GrowthPoint& point : points) scale = std::max(scale, point.x);
+  Coefficients c{};
+  if (active == 0 || !solve(points, active, scale, c)) return std::nullopt;
+  if (std::any_of(c.begin(), c.end(), [](double v) { return v < 0; })) return std::nullopt;
+  return law_of(c, law.terms, points);
 }
 
 size_t distinct_x(const std::vector<GrowthPoint>& points) {
@@ -138,6 +151,7 @@ GrowthLaw fit_growth_law(const std::vector<GrowthPoint>& points) {
       chosen = law;
   }
   GrowthLaw law = chosen.value_or(GrowthLaw{});
+  law.distinct = distinct;
   law.tested = distinct > static_cast<size_t>(law.terms);
   return law;
 }
@@ -172,17 +186,22 @@ std::optional<GrowthExponent> fit_growth_exponent(const std::vector<GrowthPoint>
 std::optional<GrowthPrediction> predict_growth(const std::vector<GrowthPoint>& points, double x) {
   if (distinct_x(points) < 3) return std::nullopt;
   const GrowthLaw law = fit_growth_law(points);
-  GrowthPrediction prediction{law.at(x), law.at(x), law.at(x)};
+  GrowthPrediction prediction{law.at(x), law.at(x), law.at(x), law.tested};
   const auto widen = [&prediction](double bytes) {
     prediction.low = std::min(prediction.low, bytes);
     prediction.high = std::max(prediction.high, bytes);
   };
   widen(prediction.bytes * (1 - law.worst_relative_error));
   widen(prediction.bytes * (1 + law.worst_relative_error));
+  if (!law.tested) {
+    if (const auto simpler = best_with(law.terms - 1, points)) widen(simpler->at(x));
+    return prediction;
+  }
   for (size_t left_out = 0; left_out < points.size(); ++left_out) {
     std::vector<GrowthPoint> rest = points;
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
-    if (distinct_x(rest) >= 2) widen(fit_growth_law(rest).at(x));
+    const std::optional<GrowthLaw> other = with_terms_of(law, rest);
+    if (other) widen(other->at(x));
   }
   return prediction;
 }

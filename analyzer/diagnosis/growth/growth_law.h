@@ -26,10 +26,15 @@ struct GrowthLaw {
   double quadratic = 0;             // bytes per unit of x²
   int terms = 0;                    // how many of the three are in use
   double worst_relative_error = 0;  // over the points, against max(y, 1 % of the largest y)
-  // Fewer than two points more than terms: the law passes through the points and nothing tests it.
+  size_t distinct = 0;              // values of x among the points
+  // As many terms as values of x: the law passes through the points and nothing tests it.
   bool tested = false;
 
   [[nodiscard]] double at(double x) const { return constant + (linear + quadratic * x) * x; }
+  // Whether there is a law at all: tested, and off by no more than 5 % anywhere.
+  [[nodiscard]] bool explains() const { return tested && worst_relative_error <= 0.05; }
+  // Whether to extrapolate by it: a law, or three points that took three terms, untested.
+  [[nodiscard]] bool usable() const { return explains() || (!tested && distinct >= 3); }
   // "constant", "linear", "quadratic", "linear + quadratic" ...: the shape without its constant
   // part.
   [[nodiscard]] std::string shape() const;
@@ -43,8 +48,11 @@ struct GrowthExponent {
 
 struct GrowthPrediction {
   double bytes = 0;
-  double low = 0;  // from the residuals and from leaving out one point at a time
+  // From the residuals, and from leaving out one point at a time while the law keeps its terms; of
+  // an untested law also from the best one with a term less.
+  double low = 0;
   double high = 0;
+  bool tested = false;
 };
 
 // Needs at least one point; repeated x are allowed.
