@@ -16,6 +16,7 @@
 #include "commands/oom_command.h"
 #include "commands/report_command.h"
 #include "commands/run_command.h"
+#include "commands/sweep_command.h"
 #include "commands/symbolize_command.h"
 #include "trace/input_error.h"
 #include "trace/trace_file.h"
@@ -34,6 +35,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_leaks_command,
     add_diff_command,
     add_growth_command,
+    add_sweep_command,
     add_estimate_command,
     add_symbolize_command,
     add_check_command,

@@ -1,21 +1,17 @@
 #include "commands/run_command.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "commands/run_environment.h"
 #include "commands/run_job.h"
-#include "symbols/symbolize_trace.h"
+#include "commands/run_outcome.h"
 #include "trace/input_error.h"
-#include "trace/trace_file.h"
 
 namespace fs = std::filesystem;
 
@@ -63,55 +59,6 @@ void prepare_output(RunOptions& options) {
   if (error) throw InputError(fmt::format("cannot remove {}: {}", path.string(), error.message()));
 }
 
-struct Outcome {
-  std::vector<fs::path> files;
-  uint64_t bytes = 0;
-  uint64_t events = 0;
-  uint64_t dropped = 0;
-  std::optional<Event> out_of_memory;
-};
-
-// Its chunks are frames: the window holds nothing any more, and need not take room on the disk.
-void give_back_window(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return;
-  FileHeader header{};
-  if (pread(file, &header, sizeof header, 0) == sizeof header &&
-      std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) == 0 &&
-      (header.flags & kFileFinished) != 0 && header.frames_offset > header.window_offset)
-    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(header.window_offset),
-              static_cast<off_t>(header.frames_offset - header.window_offset));
-  close(file);
-}
-
-uint64_t bytes_on_disk(const fs::path& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? static_cast<uint64_t>(status.st_blocks) * 512 : 0;
-}
-
-// A process of the job may still run: its trace is readable, and named later by `symbolize`.
-void finish_trace(const fs::path& path, Outcome& outcome) {
-  try {
-    symbolize_trace(path);
-  } catch (const InputError&) {
-  }
-  give_back_window(path);
-  try {
-    const auto trace = open_trace(path);
-    trace->for_each([&](const Event& event) {
-      ++outcome.events;
-      if (event.kind == EventKind::out_of_memory) outcome.out_of_memory = event;
-      return true;
-    });
-    outcome.dropped += trace->info().dropped_events;
-    outcome.bytes += bytes_on_disk(path);
-    outcome.files.push_back(path);
-  } catch (const InputError& error) {
-    fmt::print(stderr, "vramtrack: {}\n", error.what());
-  }
-}
-
 // Relative where that is shorter, as the user would type it.
 std::string shown(const fs::path& path) {
   const std::string relative = fs::proximate(path).string();
@@ -137,7 +84,7 @@ std::string quoted(const std::vector<std::string>& command) {
   return line;
 }
 
-void say_what_is_left(const RunOptions& options, const Outcome& outcome) {
+void say_what_is_left(const RunOptions& options, const RunOutcome& outcome) {
   if (outcome.files.empty()) {
     if (options.simulate.empty())
       fmt::print(stderr,
@@ -208,10 +155,10 @@ int run(RunOptions options) {
   const Variables variables = run_environment(options, list.path());
   if (!options.simulate.empty()) say_rehearsal(options);
   const int code = run_program(options.command, variables);
-  Outcome outcome;
+  RunOutcome outcome;
   const std::vector<fs::path> traces = list.traces();
   if (traces.empty() && could_not_start(code)) return code;
-  for (const fs::path& trace : traces) finish_trace(trace, outcome);
+  for (const fs::path& trace : traces) outcome.finish(trace);
   say_what_is_left(options, outcome);
   return code;
 }
@@ -228,7 +175,19 @@ bool takes_value(std::string_view option) {
 
 }  // namespace
 
+const std::vector<std::string>& program_to_run() {
+  return g_command;
+}
+
 int split_run_command(int argc, char** argv) {
+  if (argc >= 2 && std::strcmp(argv[1], "sweep") == 0) {
+    for (int i = 2; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--") != 0) continue;
+      g_command.assign(argv + i + 1, argv + argc);
+      return i;
+    }
+    return argc;
+  }
   if (argc < 2 || std::strcmp(argv[1], "run") != 0) return argc;
   for (int i = 2; i < argc; ++i) {
     const std::string_view word = argv[i];

@@ -2,6 +2,8 @@
 #define VRAMTRACK_ANALYZER_COMMANDS_RUN_COMMAND_H
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace vramtrack {
 
@@ -10,8 +12,9 @@ namespace vramtrack {
 void add_run_command(CLI::App& app);
 
 // Cuts the program and its arguments off a `run`: from the first word that is no option, or after
-// --. Returns how many words are left for the option parser.
+// --. Of a `sweep` only after --. Returns how many words are left for the option parser.
 int split_run_command(int argc, char** argv);
+const std::vector<std::string>& program_to_run();  // what was cut off
 
 }  // namespace vramtrack
 

@@ -1,5 +1,6 @@
 #include "commands/run_job.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -37,7 +38,16 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const Variables& variables) {
+void print_to(const fs::path& log) {
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  dup2(file, STDOUT_FILENO);
+  dup2(file, STDERR_FILENO);
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command, const Variables& variables,
+                         const fs::path& log) {
+  if (!log.empty()) print_to(log);
   // Handlers are reset by exec; what the user had ignored stays ignored.
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
@@ -72,14 +82,15 @@ std::vector<fs::path> JobList::traces() const {
   return traces;
 }
 
-int run_program(const std::vector<std::string>& command, const Variables& variables) {
+int run_program(const std::vector<std::string>& command, const Variables& variables,
+                const fs::path& log) {
   for (const int signal : kFromTerminal) handle(signal, ignore);
   for (const int signal : kForwarded) handle(signal, forward);
   std::fflush(nullptr);
   const pid_t program = fork();
   if (program < 0)
     throw InputError(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (program == 0) become(command, variables);
+  if (program == 0) become(command, variables, log);
   g_program = program;
   int status = 0;
   while (waitpid(program, &status, 0) < 0 && errno == EINTR) {

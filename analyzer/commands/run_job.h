@@ -27,7 +27,9 @@ class JobList {
 
 // The program's exit code, 128 + signal where one ended it, 126 or 127 where it could not be
 // started. Signals that we get meanwhile reach the program too.
-int run_program(const std::vector<std::string>& command, const Variables& variables);
+// With a `log` what the program prints goes there.
+int run_program(const std::vector<std::string>& command, const Variables& variables,
+                const std::filesystem::path& log = {});
 
 }  // namespace vramtrack
 

@@ -133,7 +133,7 @@ GrowthTable build_growth_table(std::string variable, std::vector<GrowthInput> in
     GrowthSums sums = growth_sums(*input.recording, device, at);
     sums.x = input.x;
     simulated = simulated || input.recording->info().simulated;
-    if (sums.ran_out && at.empty())
+    if ((sums.ran_out || input.ran_out) && at.empty())
       bounds.push_back({sums.x, sums.peak + sums.missing, sums.path});
     else
       fitted.push_back(std::move(sums));

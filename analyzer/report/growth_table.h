@@ -59,6 +59,7 @@ struct GrowthTable {
 struct GrowthInput {
   double x = 0;
   const Recording* recording = nullptr;
+  bool ran_out = false;  // known from elsewhere; an OOM in the recording says it as well
 };
 
 // With `at` empty the total is taken at the allocated peak, and each row at its own highest. Throws
