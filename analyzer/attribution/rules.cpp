@@ -38,6 +38,12 @@ const Evidence& Scene::evidence() const {
   return *evidence_;
 }
 
+const BlockTouches* Scene::touches(const Block& block) const {
+  if (timeline.work == 0) return nullptr;
+  if (!touches_) touches_.emplace(recording, state.sequence());
+  return touches_->of(block);
+}
+
 Verdict judge(const Block& block, const Scene& scene) {
   for (const Rule& rule : rules()) {
     if (std::optional<Verdict> verdict = rule.judge(block, scene)) return *std::move(verdict);

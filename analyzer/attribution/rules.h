@@ -15,6 +15,7 @@
 #include "attribution/verdict.h"
 #include "replay/state.h"
 #include "replay/timeline.h"
+#include "replay/touches.h"
 
 namespace vramtrack {
 
@@ -28,6 +29,8 @@ class Scene {
 
   [[nodiscard]] const Definitions& definitions() const { return recording.definitions(); }
   [[nodiscard]] const Evidence& evidence() const;
+  // Who touched a block in its life; nullptr where nobody was seen to.
+  [[nodiscard]] const BlockTouches* touches(const Block& block) const;
 
   const Recording& recording;
   const Timeline& timeline;
@@ -36,6 +39,7 @@ class Scene {
 
  private:
   mutable std::optional<Evidence> evidence_;
+  mutable std::optional<TouchIndex> touches_;
 };
 
 struct Rule {

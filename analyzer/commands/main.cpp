@@ -18,6 +18,7 @@
 #include "commands/run_command.h"
 #include "commands/sweep_command.h"
 #include "commands/symbolize_command.h"
+#include "commands/waste_command.h"
 #include "trace/input_error.h"
 #include "trace/trace_file.h"
 
@@ -33,6 +34,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_oom_command,
     add_fragmentation_command,
     add_leaks_command,
+    add_waste_command,
     add_diff_command,
     add_growth_command,
     add_sweep_command,

@@ -226,8 +226,10 @@ void add_run_command(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--events", options->events,
                       "When events of the simulated GPU complete: at-once, or late:<seed>");
-  command->add_option("--kernels", options->kernels, "Record which kernel follows an allocation")
-      ->check(CLI::IsMember({"names", "off"}))
+  command
+      ->add_option("--kernels", options->kernels,
+                   "Record which kernel follows an allocation; on: and what each launch touches")
+      ->check(CLI::IsMember({"names", "on", "off"}))
       ->capture_default_str();
   command->footer("vramtrack run [options] -- program arguments...");
   command->callback([options] {

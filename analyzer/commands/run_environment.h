@@ -12,7 +12,7 @@ namespace vramtrack {
 struct RunOptions {
   std::string output;             // file or folder, absolute; a folder ends in '/'
   std::string stacks = "both";    // both, python, native, none
-  std::string kernels = "names";  // names, off
+  std::string kernels = "names";  // names, on, off
   std::string simulate;           // empty: the machine's own GPU
   std::string events;             // "late:<seed>", of the simulated GPU; empty: at once
   int stop_after_steps = -1;      // steady ones; 0: never; -1: not given

@@ -100,6 +100,9 @@ void MemoryState::Parts::apply(const Event& any_event) {
       return label(event);
     case EventKind::kernel:
       return kernel(event);
+    case EventKind::kernel_access:
+      if ((event.flags & kEventGraphNode) == 0) kernel(event);
+      return;
     default:
       if (is_physical(event.kind)) physical.apply(event, maker_of(event));
       return;

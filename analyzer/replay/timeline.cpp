@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "replay/progress.h"
+#include "replay/touches.h"
 
 namespace vramtrack {
 namespace {
@@ -113,6 +114,7 @@ class Surveyor {
     note_thread(event.thread);
     const auto kind = static_cast<uint8_t>(event.kind);
     if (kind < static_cast<uint8_t>(EventKind::mark)) return observe_ledgers(event);
+    if (is_work(event)) ++timeline_.work;
     switch (event.kind) {
       case EventKind::mark:
         timeline_.marks.push_back(moment_of(event));
@@ -122,8 +124,13 @@ class Surveyor {
         timeline_.steps.push_back(
             {.step = event.extra, .sequence = event.sequence, .time_ns = event.time_ns});
         return;
+      case EventKind::kernel_access:
+        ++timeline_.accesses;
+        ++timeline_.kernels;
+        return;
       case EventKind::kernel:
         ++timeline_.kernels;
+        if ((event.flags & kEventNoLayout) != 0) ++timeline_.without_layout;
         return;
       default:
         return;

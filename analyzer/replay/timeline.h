@@ -77,6 +77,9 @@ struct Timeline {
   uint64_t block_events = 0;
   uint64_t physical_events = 0;
   uint64_t kernels = 0;
+  uint64_t accesses = 0;        // of kernels: launches that say what they were given (--kernels on)
+  uint64_t work = 0;            // the whole run on the clock of replay/touches.h
+  uint64_t without_layout = 0;  // launches that could not be read
   uint64_t threads = 0;
   Anomalies anomalies;  // of the whole replay
 

@@ -79,7 +79,32 @@ Json text_or_null(std::string_view text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-Json json_of(const Block& block, const Verdict& verdict, const Definitions& definitions) {
+Json json_of(const Touch& touch, const Definitions& definitions) {
+  return {{"kernel", toucher_title(definitions, touch.kernel)},
+          {"time_s", static_cast<double>(touch.time_ns) * 1e-9},
+          {"step", touch.step == kNoStep ? Json(nullptr) : Json(touch.step)},
+          {"sequence", touch.sequence}};
+}
+
+Json json_of(const BlockTouches& touches, const Definitions& definitions) {
+  return {{"count", touches.count},
+          {"first", json_of(touches.first, definitions)},
+          {"last", json_of(touches.last, definitions)},
+          {"idle",
+           {{"from", json_of(touches.idle_from, definitions)},
+            {"to", json_of(touches.idle_to, definitions)},
+            {"launches", touches.idle_work()}}}};
+}
+
+// How the kernel of a block is known: from what launches were given, or only from their order.
+Json kernel_source(const Block& block, const BlockTouches* touches) {
+  if (touches != nullptr) return "arguments";
+  return block.kernel != 0 ? Json("next launch") : Json(nullptr);
+}
+
+Json json_of(const Block& block, const Verdict& verdict, const Scene& scene) {
+  const Definitions& definitions = scene.definitions();
+  const BlockTouches* touches = scene.touches(block);
   return {{"device", block.device},
           {"stream", block.stream},
           {"address", block.address},
@@ -102,11 +127,13 @@ Json json_of(const Block& block, const Verdict& verdict, const Definitions& defi
           {"thread_name", text_or_null(definitions.thread_name(block.thread))},
           {"module", text_or_null(module_path(definitions, block.stack))},
           {"kernel", text_or_null(definitions.string(block.kernel))},
+          {"kernel_source", kernel_source(block, touches)},
+          {"touches", touches != nullptr ? json_of(*touches, definitions) : Json(nullptr)},
           {"site", call_site(definitions, block.stack)},
           {"frames", json_frames(definitions, block.stack)}};
 }
 
-// Calls visit(moment, state, block, verdict) for each block that was asked for.
+// Calls visit(scene, block, verdict) for each block that was asked for.
 template <class Begin, class Visit>
 void walk(const Recording& recording, const Chosen& chosen, const BlockListOptions& options,
           Begin&& begin, Visit&& visit) {
@@ -115,7 +142,7 @@ void walk(const Recording& recording, const Chosen& chosen, const BlockListOptio
     const Scene scene(recording, chosen.timeline, state);
     state.for_each_live(chosen.devices[index], [&](const Block& block) {
       const Verdict verdict = judge(block, scene);
-      if (row_matches(verdict, options.category)) visit(block, verdict);
+      if (row_matches(verdict, options.category)) visit(scene, block, verdict);
     });
   });
 }
@@ -133,8 +160,8 @@ void write_blocks_json(const Recording& recording, const BlockListOptions& optio
   const char* separator = "\n";
   walk(
       recording, chosen, options, [](const Moment&, const MemoryState&) {},
-      [&](const Block& block, const Verdict& verdict) {
-        const Json json = json_of(block, verdict, recording.definitions());
+      [&](const Scene& scene, const Block& block, const Verdict& verdict) {
+        const Json json = json_of(block, verdict, scene);
         fmt::print(out, "{}{}", separator,
                    json.dump(-1, ' ', false, Json::error_handler_t::replace));
         separator = ",\n";
@@ -168,7 +195,7 @@ void write_blocks_text(const Recording& recording, const BlockListOptions& optio
         fmt::print(out, "  {:>18}{:>13}  {:<22}{:>5}  {}\n", "address", "size", "category", "sure",
                    "call site");
       },
-      [&](const Block& block, const Verdict& verdict) {
+      [&](const Scene& /*scene*/, const Block& block, const Verdict& verdict) {
         ++blocks;
         lines.push_back(
             {block.size,

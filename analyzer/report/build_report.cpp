@@ -109,14 +109,14 @@ Report build_report(const Recording& recording, const ReportOptions& options) {
     DeviceReport& device = report.devices[want.device];
     MomentView view = view_of(report, device, want.moment, state);
     CallSites sites(*report.definitions);
-    Groups groups(*report.definitions, options.by);
+    Groups groups(options.by);
     const Scene& scene = scenes.at(state);
     state.for_each_live(device.device, [&](const Block& block) {
       const Verdict verdict = judge(block, scene);
       view.categories.add(block, verdict);
       if (want.role != Role::moment || !row_matches(verdict, options.category)) return;
       sites.add(block, verdict);
-      groups.add(block, verdict);
+      groups.add(block, verdict, scene);
     });
     view.categories.add_cached(state, device.device);
     switch (want.role) {

@@ -24,6 +24,12 @@ std::string or_none(std::string_view text) {
   return std::string(text.empty() ? kNone : text);
 }
 
+std::string kernel_of(const Scene& scene, const Block& block) {
+  const BlockTouches* touches = scene.touches(block);
+  return toucher_title(scene.definitions(),
+                       touches != nullptr ? touches->first.kernel : block.kernel);
+}
+
 }  // namespace
 
 std::optional<Grouping> grouping_named(std::string_view name) {
@@ -58,7 +64,8 @@ std::string module_path(const Definitions& definitions, StackId stack) {
   return path;
 }
 
-std::string group_of(const Definitions& definitions, const Block& block, Grouping grouping) {
+std::string group_of(const Scene& scene, const Block& block, Grouping grouping) {
+  const Definitions& definitions = scene.definitions();
   switch (grouping) {
     case Grouping::site:
       return call_site(definitions, block.stack);
@@ -69,16 +76,16 @@ std::string group_of(const Definitions& definitions, const Block& block, Groupin
     case Grouping::step:
       return block.step == kNoStep ? "(before the first step)" : std::to_string(block.step);
     case Grouping::kernel:
-      return or_none(definitions.string(block.kernel));
+      return or_none(kernel_of(scene, block));
     case Grouping::category:
       break;
   }
   return std::string(kNone);
 }
 
-void Groups::add(const Block& block, const Verdict& verdict) {
+void Groups::add(const Block& block, const Verdict& verdict, const Scene& scene) {
   const std::string name =
-      grouping_ == Grouping::category ? verdict.row() : group_of(definitions_, block, grouping_);
+      grouping_ == Grouping::category ? verdict.row() : group_of(scene, block, grouping_);
   Group& group = groups_[name];
   group.name = name;
   group.amount.add(block.size);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attribution/rules.h"
 #include "report/category_table.h"
 
 namespace vramtrack {
@@ -24,20 +25,19 @@ struct Group {
 
 class Groups {
  public:
-  Groups(const Definitions& definitions, Grouping grouping)
-      : definitions_(definitions), grouping_(grouping) {}
+  explicit Groups(Grouping grouping) : grouping_(grouping) {}
 
-  void add(const Block& block, const Verdict& verdict);
+  void add(const Block& block, const Verdict& verdict, const Scene& scene);
   [[nodiscard]] std::vector<Group> take() const;  // largest first; steps in their order
 
  private:
-  const Definitions& definitions_;
   Grouping grouping_;
   std::map<std::string, Group> groups_;
 };
 
-// What a block belongs to; "(none)" where nothing is known.
-std::string group_of(const Definitions& definitions, const Block& block, Grouping grouping);
+// What a block belongs to; "(none)" where nothing is known. Its kernel is the first that was given
+// it, or, where the recording does not tell, the one that its thread launched next.
+std::string group_of(const Scene& scene, const Block& block, Grouping grouping);
 
 // The classes of the modules whose forward is on the stack, outermost first: "GPT/Block/Attention".
 std::string module_path(const Definitions& definitions, StackId stack);

@@ -79,6 +79,13 @@ bool skip_definition(EventKind kind, Reader& in) {
     case EventKind::define_metadata:
       skip_varints(2);
       break;
+    case EventKind::define_access: {
+      skip_varints(3);
+      const uint64_t count = in.varint();
+      if (count > kMaxAccessAddresses) return false;
+      skip_varints(static_cast<int>(count));
+      break;
+    }
     default:
       return false;  // of a length that this version does not know
   }

@@ -46,6 +46,8 @@ bool DefinitionReader::read(EventKind kind, Reader& in) {
       if (in.ok()) metadata_.emplace_back(key, value);
       return in.ok();
     }
+    case EventKind::define_access:
+      return read_access(in);
     default:
       return false;
   }
@@ -111,6 +113,21 @@ bool DefinitionReader::read_module(Reader& in) {
   module_paths_[module.id] = path;
   raw_.modules.insert_or_assign(module.id, std::move(module));
   return true;
+}
+
+bool DefinitionReader::read_access(Reader& in) {
+  const uint32_t id = id_of(in);
+  KernelAccess access{.kernel = id_of(in), .flags = static_cast<uint32_t>(in.varint())};
+  const uint64_t count = in.varint();
+  if (count > kMaxAccessAddresses || count > in.left()) return false;
+  access.addresses.reserve(count);
+  uint64_t address = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    address = undelta(in.varint(), address);
+    access.addresses.push_back(address);
+  }
+  if (in.ok()) definitions_.define_access(id, std::move(access));
+  return in.ok();
 }
 
 RawDefinitions DefinitionReader::finish(RecordingInfo& info) {

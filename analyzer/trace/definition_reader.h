@@ -29,6 +29,7 @@ class DefinitionReader {
   bool read_stack(Reader& in);
   bool read_code(Reader& in);
   bool read_module(Reader& in);
+  bool read_access(Reader& in);
 
   struct NamedCode {
     StringId name = 0;

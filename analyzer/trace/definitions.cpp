@@ -21,6 +21,11 @@ std::string_view Definitions::thread_name(uint32_t thread) const {
   return found == thread_names_.end() ? std::string_view() : std::string_view(found->second);
 }
 
+const KernelAccess* Definitions::access(uint64_t id) const {
+  const auto found = accesses_.find(id);
+  return found == accesses_.end() ? nullptr : &found->second;
+}
+
 StringId Definitions::intern(std::string_view text) {
   if (text.empty()) return 0;
   const auto [entry, added] = string_ids_.try_emplace(std::string(text), next_string_);
@@ -64,6 +69,10 @@ void Definitions::define_stack(StackId id, std::vector<FrameId> frames) {
 
 void Definitions::define_thread(uint32_t thread, std::string_view name) {
   thread_names_.insert_or_assign(thread, std::string(name));
+}
+
+void Definitions::define_access(uint32_t id, KernelAccess access) {
+  accesses_.insert_or_assign(id, std::move(access));
 }
 
 }  // namespace vramtrack

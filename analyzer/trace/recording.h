@@ -32,6 +32,13 @@ using FrameId = uint32_t;
 using StackId = uint32_t;   // 0: no stack was taken
 using StringId = uint32_t;  // 0: the empty string
 
+// A kernel and the device addresses that launches of it were given, in the order of its parameters.
+struct KernelAccess {
+  StringId kernel = 0;
+  uint32_t flags = 0;  // AccessFlag
+  std::vector<uint64_t> addresses;
+};
+
 // What the ids in events mean. Ids are those of the events of the same recording.
 class Definitions {
  public:
@@ -43,6 +50,8 @@ class Definitions {
   [[nodiscard]] const Frame& frame(FrameId id) const { return frames_[id]; }
   [[nodiscard]] size_t stack_count() const { return stacks_.size(); }
   [[nodiscard]] std::string_view thread_name(uint32_t thread) const;
+  // Of Event::extra of a kernel_access; nullptr for 0 and for ids that the recording never defined.
+  [[nodiscard]] const KernelAccess* access(uint64_t id) const;
 
   // For readers and importers.
   StringId intern(std::string_view text);  // a new or known id of this recording
@@ -51,6 +60,7 @@ class Definitions {
   void define_string(StringId id, std::string_view text);  // with the file's own id
   void define_stack(StackId id, std::vector<FrameId> frames);
   void define_thread(uint32_t thread, std::string_view name);
+  void define_access(uint32_t id, KernelAccess access);
 
  private:
   std::unordered_map<StringId, std::string> strings_;
@@ -60,6 +70,7 @@ class Definitions {
   std::vector<Frame> frames_;
   std::unordered_map<std::string, FrameId> frame_ids_;
   std::unordered_map<uint32_t, std::string> thread_names_;
+  std::unordered_map<uint64_t, KernelAccess> accesses_;
   StringId next_string_ = 1;
   StackId next_stack_ = 1;
 };

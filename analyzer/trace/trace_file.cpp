@@ -221,8 +221,14 @@ void TraceFile::judge_damage(Damage damage) {
   }
 }
 
+// An access names its kernel through its list.
 void TraceFile::for_each(const std::function<bool(const Event&)>& visit) const {
-  Merge(*index_).run(visit);
+  Merge(*index_).run([&](const Event& event) {
+    if (event.kind != EventKind::kernel_access || event.extra == 0) return visit(event);
+    Event named = event;
+    if (const KernelAccess* access = definitions_.access(event.extra)) named.text = access->kernel;
+    return visit(named);
+  });
 }
 
 std::unique_ptr<TraceFile> open_trace(const std::filesystem::path& path,

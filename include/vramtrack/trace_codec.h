@@ -21,6 +21,8 @@
 //                    varint build id length, bytes
 //   define_thread    u8 kind, varint thread, varint tid, varint name string
 //   define_metadata  u8 kind, varint key string, varint value string
+//   define_access    u8 kind, varint id, varint name string, varint AccessFlag, varint count, then
+//                    count * varint (zigzag delta of the address to the previous one)
 #ifndef VRAMTRACK_TRACE_CODEC_H
 #define VRAMTRACK_TRACE_CODEC_H
 

@@ -40,6 +40,8 @@ inline constexpr uint32_t kMaxMetadataBytes = 1024 * 1024;
 inline constexpr uint32_t kMaxFrameBytes = 64 * 1024 * 1024;  // stored or raw
 inline constexpr uint32_t kMaxStackDepth = 512;
 inline constexpr uint32_t kMaxStringBytes = 64 * 1024;
+inline constexpr uint32_t kMaxAccessAddresses = 1024;
+inline constexpr uint32_t kMaxAccessLists = 1U << 17;  // of a file
 
 struct FileHeader {
   char magic[8];
@@ -161,9 +163,11 @@ enum class EventKind : uint8_t {
 
   // Work on the device.
   kernel = 80,         // text = name, stream, device, object = function handle
-  memcpy_call = 81,    // address = destination, extra = source, size
-  memset_call = 82,    // address, size
-  kernel_access = 83,  // reserved: text = name; addresses in a list record
+  memcpy_call = 81,    // address = destination, extra = source (0: not the device's), size, stream
+  memset_call = 82,    // address, size, stream
+  kernel_access = 83,  // a launch and what it was given: extra = id of a define_access, stream;
+                       // or text = name and one address, where there was no room for a list
+  graph_launch = 84,   // object = executable graph, stream
 
   // Bookkeeping.
   dropped = 96,        // extra = number of events that were lost before this one
@@ -177,6 +181,7 @@ enum class EventKind : uint8_t {
   define_module = 131,  // a mapped library or program
   define_thread = 132,
   define_metadata = 133,  // key and value strings learnt after the header was written
+  define_access = 134,    // a kernel and the device addresses among its parameters
 };
 
 constexpr bool is_definition(EventKind kind) {
@@ -208,6 +213,12 @@ enum EventFlag : uint32_t {
   kEventReconstructed = 16,   // imported: inferred from the final state, not recorded
   kEventCaptured = 32,        // issued while a graph was being captured
   kEventRequestedKnown = 64,  // `requested` was seen, not derived from `size`
+  kEventNoLayout = 128,       // kernel: where its parameters lie is not known
+  kEventGraphNode = 256,      // kernel, copy or set in the executable graph `object`; runs with it
+};
+
+enum AccessFlag : uint32_t {
+  kAccessTruncated = 1,  // there were more than kMaxAccessAddresses
 };
 
 // One record, decoded. Which fields mean something depends on the kind, above; the others are 0.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace simgpu {
@@ -19,26 +21,13 @@ constexpr std::uint8_t kMaxThreads = 0x05;
 constexpr std::uint8_t kFrameSize = 0x11;
 constexpr std::uint8_t kKernelParameter = 0x17;
 constexpr std::uint8_t kRegisterCount = 0x2f;
+constexpr std::uint8_t kLargeKernelParameter = 0x45;  // of kernels with more than 4 KiB of them
 
 template <class T>
 T load(const unsigned char* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
-}
-
-// Copies memory whose extent is only what its own headers claim: a wrong claim is an error here,
-// not a fault.
-bool copy_carefully(const void* from, std::size_t size, std::vector<unsigned char>& to) {
-  to.resize(size);
-  iovec local{to.data(), size};
-  iovec remote{const_cast<void*>(from), size};
-  ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-  if (copied < 0 && (errno == ENOSYS || errno == EPERM)) {
-    std::memcpy(to.data(), from, size);  // where a sandbox forbids it
-    return true;
-  }
-  return copied == static_cast<ssize_t>(size);
 }
 
 // An image with everything in bounds: sections, names, symbols.
@@ -109,12 +98,14 @@ void read_kernel_attributes(const Image& image, std::size_t section, KernelInfo&
   kernel.has_parameters = true;
   for_each_attribute(
       image, section, [&](std::uint8_t attribute, const unsigned char* value, std::size_t size) {
-        if (attribute == kKernelParameter && size >= 12) {
+        const bool large = attribute == kLargeKernelParameter;
+        if ((attribute == kKernelParameter || large) && size >= 12) {
           std::size_t ordinal = load<std::uint16_t>(value + 4);
           if (ordinal >= 4096) return;
           if (kernel.parameters.size() <= ordinal) kernel.parameters.resize(ordinal + 1);
+          const auto word = load<std::uint32_t>(value + 8);
           kernel.parameters[ordinal] = {load<std::uint16_t>(value + 6),
-                                        load<std::uint32_t>(value + 8) >> 18};
+                                        large ? word & 0xffff : word >> 18};
         } else if (attribute == kMaxThreads && size >= 12) {
           kernel.max_threads = load<std::uint32_t>(value) * load<std::uint32_t>(value + 4) *
                                load<std::uint32_t>(value + 8);
@@ -166,7 +157,68 @@ std::string_view word_at(std::string_view text, std::size_t at) {
   return text.substr(at, end - at);
 }
 
+// Of a PTX parameter "[.param] [.align N] .TYPE NAME[[COUNT]]", nothing where it is not understood.
+std::optional<std::uint32_t> parameter_bytes(std::string_view text, std::uint32_t& align) {
+  std::uint32_t element = 0, count = 1;
+  align = 0;
+  for (std::size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
+    const std::string_view word = word_at(text, at + 1);
+    if (word == "align") {
+      std::string_view number = word_at(text, at + 1 + word.size());
+      std::from_chars(number.data(), number.data() + number.size(), align);
+    } else if (word.size() >= 2 && std::string_view("bsuf").find(word[0]) != word.npos) {
+      std::uint32_t bits = 0;
+      std::from_chars(word.data() + 1, word.data() + word.size(), bits);
+      if (bits % 8 == 0 && bits <= 128) element = bits / 8;
+    }
+  }
+  if (const std::size_t bracket = text.find('['); bracket != std::string_view::npos) {
+    const std::string_view number = word_at(text, bracket + 1);
+    std::from_chars(number.data(), number.data() + number.size(), count);
+  }
+  if (element == 0 || count > 32768) return std::nullopt;
+  if (align == 0) align = element;
+  return element * count;
+}
+
+// The list behind an entry's name. Parameters stand one after the other, each aligned.
+void read_ptx_parameters(std::string_view text, std::size_t at, KernelInfo& kernel) {
+  while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at;
+  if (at >= text.size() || text[at] != '(') {
+    kernel.has_parameters = true;  // none
+    return;
+  }
+  const std::size_t end = text.find(')', at);
+  if (end == std::string_view::npos) return;
+  std::uint32_t offset = 0;
+  for (std::string_view list = text.substr(at + 1, end - at - 1); !list.empty();) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string_view one = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (one.find('.') == std::string_view::npos) continue;
+    std::uint32_t align = 0;
+    const auto bytes = parameter_bytes(one, align);
+    if (!bytes || align == 0 || align > 128) return kernel.parameters.clear();
+    offset = (offset + align - 1) / align * align;
+    kernel.parameters.push_back({offset, *bytes});
+    offset += *bytes;
+  }
+  kernel.has_parameters = true;
+}
+
 }  // namespace
+
+bool copy_carefully(const void* from, std::size_t size, std::vector<unsigned char>& to) {
+  to.resize(size);
+  iovec local{to.data(), size};
+  iovec remote{const_cast<void*>(from), size};
+  ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+  if (copied < 0 && (errno == ENOSYS || errno == EPERM)) {
+    std::memcpy(to.data(), from, size);  // where a sandbox forbids it
+    return true;
+  }
+  return copied == static_cast<ssize_t>(size);
+}
 
 ImageKind image_kind(const void* image) {
   const auto* bytes = static_cast<const unsigned char*>(image);
@@ -211,7 +263,9 @@ ImageInfo read_ptx(const char* start) {
   for (std::size_t at = text.find(".entry"); at != std::string_view::npos;
        at = text.find(".entry", at + 6)) {
     std::string_view name = word_at(text, at + 6);
-    if (!name.empty()) info.kernels[std::string(name)];
+    if (name.empty()) continue;
+    const auto behind = static_cast<std::size_t>(name.data() - text.data()) + name.size();
+    read_ptx_parameters(text, behind, info.kernels[std::string(name)]);
   }
   // Sizes of PTX variables would need its type system: they stay unknown.
   info.readable = !info.kernels.empty();

@@ -1,8 +1,9 @@
 // What an ELF cubin says in plain: its kernels, their resources and parameters, its variables.
 //
 // Section names (.text.NAME, .nv.info.NAME, .nv.shared.NAME, .nv.constant0.NAME) and the attribute
-// records of .nv.info are described by public disassemblers and by `cuobjdump -elf`. Fat binaries
-// and compressed images stay opaque: for them nothing is known, and every name is taken on trust.
+// records of .nv.info are described by public disassemblers and by `cuobjdump -elf`. Of fat
+// binaries only parameters are read, when they are asked for (fatbin.h): every name is taken on
+// trust.
 #ifndef SIMGPU_DRIVER_CUBIN_H
 #define SIMGPU_DRIVER_CUBIN_H
 
@@ -37,6 +38,10 @@ struct ImageInfo {
   std::map<std::string, KernelInfo, std::less<>> kernels;
   std::map<std::string, VariableInfo, std::less<>> variables;
 };
+
+// Copies memory whose extent is only what its own headers claim: a wrong claim is an error here,
+// not a fault.
+bool copy_carefully(const void* from, std::size_t size, std::vector<unsigned char>& to);
 
 enum class ImageKind { kInvalid, kElf, kPtx, kFatBinary };
 ImageKind image_kind(const void* image);

@@ -118,11 +118,11 @@ CUresult set_attribute(Function* function, const Device* device, CUfunction_attr
 }
 
 CUresult parameter(const Function* function, size_t index, size_t* offset, size_t* size) {
-  if (function->info == nullptr || !function->info->has_parameters) return CUDA_ERROR_NOT_SUPPORTED;
-  if (offset == nullptr || index >= function->info->parameters.size())
-    return CUDA_ERROR_INVALID_VALUE;
-  *offset = function->info->parameters[index].offset;
-  if (size != nullptr) *size = function->info->parameters[index].size;
+  const std::vector<KernelParameter>* parameters = parameters_of(function);
+  if (parameters == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (offset == nullptr || index >= parameters->size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = (*parameters)[index].offset;
+  if (size != nullptr) *size = (*parameters)[index].size;
   return CUDA_SUCCESS;
 }
 

@@ -41,18 +41,36 @@ GraphNode* new_node(Graph* graph, CUgraphNodeType type, const std::vector<GraphN
   return node;
 }
 
-// The values that kernelParams points to are the caller's only until it returns.
+namespace {
+
+// Where the buffer form of a launch keeps its parameters; nullptr where it is not used.
+const unsigned char* parameter_buffer(void** extra) {
+  if (extra == nullptr) return nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      return static_cast<const unsigned char*>(extra[1]);
+  return nullptr;
+}
+
+}  // namespace
+
+// The values that kernelParams or extra point to are the caller's only until it returns.
 void keep_kernel_parameters(GraphNode* node) {
   Function* function = driver().tables->functions.find(node->kernel.func);
   void** values = node->kernel.kernelParams;
+  const unsigned char* buffer = parameter_buffer(node->kernel.extra);
   node->kernel_values.clear();
   node->kernel_pointers.clear();
   node->kernel.kernelParams = nullptr;
   node->kernel.extra = nullptr;
-  if (function == nullptr || function->info == nullptr || values == nullptr) return;
-  for (std::size_t i = 0; i < function->info->parameters.size(); ++i) {
-    const auto* bytes = static_cast<const unsigned char*>(values[i]);
-    node->kernel_values.emplace_back(bytes, bytes + function->info->parameters[i].size);
+  if (function == nullptr || (values == nullptr && buffer == nullptr)) return;
+  const std::vector<KernelParameter>* parameters = parameters_of(function);
+  if (parameters == nullptr) return;
+  for (std::size_t i = 0; i < parameters->size(); ++i) {
+    const KernelParameter& parameter = (*parameters)[i];
+    const auto* bytes = values != nullptr ? static_cast<const unsigned char*>(values[i])
+                                          : buffer + parameter.offset;
+    node->kernel_values.emplace_back(bytes, bytes + parameter.size);
   }
   for (auto& value : node->kernel_values) node->kernel_pointers.push_back(value.data());
   node->kernel.kernelParams = node->kernel_pointers.data();

@@ -25,6 +25,7 @@ CUresult read_image(const void* image, Module* module) {
       module->image = read_ptx(static_cast<const char*>(image));
       break;
     case ImageKind::kFatBinary:
+      module->fat_binary.emplace(image);
       break;
     case ImageKind::kInvalid:
       return CUDA_ERROR_INVALID_IMAGE;
@@ -172,6 +173,24 @@ void release_context_modules(Context* context) {
     std::erase_if(module->variables, [&](auto& entry) { return entry.first.first == context; });
   });
   for (Module* module : own) destroy_module(module);
+}
+
+const std::vector<KernelParameter>* parameters_of(const Function* function) {
+  if (function->info != nullptr)
+    return function->info->has_parameters ? &function->info->parameters : nullptr;
+  Module* module =
+      function->module->library != nullptr ? function->module->library : function->module;
+  if (!module->fat_binary) return nullptr;
+  std::lock_guard lock(module->mutex);
+  for (;;) {
+    if (auto known = module->parameters.find(function->name); known != module->parameters.end())
+      return &known->second;
+    ImageInfo info;
+    if (!module->fat_binary->next(info)) return nullptr;
+    // The same kernel has the same parameters for every architecture.
+    for (auto& [name, kernel] : info.kernels)
+      if (kernel.has_parameters) module->parameters.try_emplace(name, std::move(kernel.parameters));
+  }
 }
 
 CUresult function_in_context(Function* function, Context* context, Function*& own) {

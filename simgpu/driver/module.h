@@ -6,11 +6,13 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cubin.h"
 #include "driver.h"
+#include "fatbin.h"
 
 namespace simgpu {
 
@@ -21,6 +23,9 @@ struct Module {
   Context* context = nullptr;  // of a module
   std::mutex mutex;
   ImageInfo image;
+  std::optional<FatBinary> fat_binary;
+  // Of kernels in a fat binary, as far as it was read.
+  std::map<std::string, std::vector<KernelParameter>, std::less<>> parameters;
   std::map<std::string, Function*, std::less<>> functions;
   std::map<std::string, std::uint64_t, std::less<>> declared_sizes;  // simgpu_declare_global
   struct Variable {
@@ -45,6 +50,9 @@ struct Function {
   std::mutex mutex;
   std::map<Context*, Function*> per_context;  // a kernel's functions
 };
+
+// nullptr where they are not known. A fat binary is read at the first question.
+const std::vector<KernelParameter>* parameters_of(const Function* function);
 
 }  // namespace simgpu
 

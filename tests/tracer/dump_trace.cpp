@@ -19,7 +19,12 @@ void print(const json& line) {
 
 void print_event(const Recording& trace, const Event& e) {
   const auto text = [&](StringId id) { return std::string(trace.definitions().string(id)); };
-  print({{"kind", static_cast<int>(e.kind)},
+  json accesses = json::array();
+  const KernelAccess* access =
+      e.kind == EventKind::kernel_access ? trace.definitions().access(e.extra) : nullptr;
+  if (access != nullptr) accesses = access->addresses;
+  print({{"accesses", accesses},
+         {"kind", static_cast<int>(e.kind)},
          {"memory", static_cast<int>(e.memory)},
          {"device", e.device},
          {"thread", e.thread},

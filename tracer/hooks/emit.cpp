@@ -1,5 +1,6 @@
 #include "hooks/emit.h"
 
+#include "hooks/device_ranges.h"
 #include "record/recorder.h"
 #include "stack/stack.h"
 
@@ -9,6 +10,7 @@ thread_local constinit const char* t_api = nullptr;
 thread_local constinit bool t_allocated = false;
 
 void emit_without_stack(const Call& call, Event& event) {
+  note_device_range(event);
   event.api = intern_string(t_api != nullptr ? t_api : call.function);
   record(event);
 }

@@ -1,18 +1,24 @@
-// Graphs: their memory nodes, and the memory that their launches make the driver keep.
+// Graphs: their memory nodes, the memory that their launches make the driver keep, and what they
+// do.
+#include "hooks/capture.h"
 #include "hooks/devices.h"
+#include "hooks/graph_kernels.h"
 #include "hooks/handlers.h"
 #include "hooks/pools.h"
+#include "record/config.h"
 #include "record/recorder.h"
 
 namespace vramtrack {
 namespace {
 
-void instantiated(const Call& call, CUresult result, const CUgraphExec* exec) {
+// Also what an executable graph becomes by an update.
+void instantiated(const Call& call, CUresult result, CUgraph graph, const CUgraphExec* exec) {
   if (result != CUDA_SUCCESS || exec == nullptr) return;
   Event event{.kind = EventKind::graph_instantiate,
               .device = current_device(),
               .object = reinterpret_cast<uint64_t>(*exec)};
   emit(call, event);
+  if (config().accesses) record_graph_work(graph, *exec);
 }
 
 // A node has an address now, and memory when its graph is launched.
@@ -75,7 +81,7 @@ CUresult graph_instantiate(const Call& call,
                            CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
                            size_t log_bytes) {
   const CUresult result = real(exec, graph, error_node, log, log_bytes);
-  instantiated(call, result, exec);
+  instantiated(call, result, graph, exec);
   return result;
 }
 
@@ -83,7 +89,7 @@ CUresult graph_instantiate_with_flags(const Call& call,
                                       CUresult (*real)(CUgraphExec*, CUgraph, unsigned long long),
                                       CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   const CUresult result = real(exec, graph, flags);
-  instantiated(call, result, exec);
+  instantiated(call, result, graph, exec);
   return result;
 }
 
@@ -91,7 +97,7 @@ CUresult graph_instantiate_with_params(
     const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*),
     CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   const CUresult result = real(exec, graph, parameters);
-  instantiated(call, result, exec);
+  instantiated(call, result, graph, exec);
   return result;
 }
 
@@ -107,7 +113,22 @@ CUresult graph_exec_destroy(const Call& call, CUresult (*real)(CUgraphExec), CUg
 CUresult graph_launch(const Call& call, CUresult (*real)(CUgraphExec, CUstream), CUgraphExec exec,
                       CUstream stream) {
   const CUresult result = real(exec, stream);
-  if (result == CUDA_SUCCESS) update_graph_memory(call, current_device());
+  if (result != CUDA_SUCCESS) return result;
+  if (config().accesses && !is_captured(stream)) {
+    Event event{.kind = EventKind::graph_launch,
+                .stream = reinterpret_cast<uint64_t>(stream),
+                .object = reinterpret_cast<uint64_t>(exec)};
+    record(event);
+  }
+  update_graph_memory(call, current_device());
+  return result;
+}
+
+CUresult graph_exec_update(const Call& call,
+                           CUresult (*real)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*),
+                           CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  const CUresult result = real(exec, graph, info);
+  if (config().accesses) instantiated(call, result, graph, &exec);
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
+#include "hooks/kernel_functions.h"
 #include "record/recorder.h"
 
 namespace vramtrack {
@@ -75,6 +76,7 @@ void forget_variables(const Call& call, uint64_t module) {
 }
 
 void unloaded(const Call& call, const void* module) {
+  forget_kernels();
   forget_variables(call, reinterpret_cast<uint64_t>(module));
   Event event{.kind = EventKind::module_unload, .object = reinterpret_cast<uint64_t>(module)};
   emit(call, event);

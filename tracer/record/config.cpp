@@ -33,7 +33,10 @@ void read_config() {
   Config& c = g_config;
   read_switch("VRAMTRACK", c.enabled);
   read_switch("VRAMTRACK_CPU", c.cpu);
-  read_switch("VRAMTRACK_KERNELS", c.kernels);
+  if (const char* kernels = variable("VRAMTRACK_KERNELS")) {
+    c.kernels = !is_off(kernels);
+    c.accesses = c.kernels && std::strcmp(kernels, "names") != 0;
+  }
   read_switch("VRAMTRACK_QUIET", c.quiet);
   read_switch("VRAMTRACK_HELPER", c.helper);
   read_switch("VRAMTRACK_SIMULATED", c.simulated);

@@ -8,18 +8,19 @@
 namespace vramtrack {
 
 struct Config {
-  bool enabled = true;             // VRAMTRACK=off
-  bool cpu = false;                // VRAMTRACK_CPU
-  bool kernels = true;             // VRAMTRACK_KERNELS=names|off
-  bool quiet = false;              // VRAMTRACK_QUIET: no line at the end
-  bool native_stacks = true;       // VRAMTRACK_STACKS=both|python|native|none
-  bool python_stacks = true;       //
-  bool helper = true;              // VRAMTRACK_HELPER=off
-  bool simulated = false;          // VRAMTRACK_SIMULATED: `run --simulate` started us
-  bool write_mode = false;         // VRAMTRACK_WRITE_MODE: as on a network file system
-  uint32_t sample_seconds = 10;    // VRAMTRACK_SAMPLE_SECONDS: cuMemGetInfo at most this often
-  const char* output = nullptr;    // VRAMTRACK_OUTPUT: folder or file
-  const char* preload = nullptr;   // LD_PRELOAD, as the loader saw it
+  bool enabled = true;            // VRAMTRACK=off
+  bool cpu = false;               // VRAMTRACK_CPU
+  bool kernels = true;            // VRAMTRACK_KERNELS=names|on|off: which one follows an allocation
+  bool accesses = false;          // ... =on: and what each is given
+  bool quiet = false;             // VRAMTRACK_QUIET: no line at the end
+  bool native_stacks = true;      // VRAMTRACK_STACKS=both|python|native|none
+  bool python_stacks = true;      //
+  bool helper = true;             // VRAMTRACK_HELPER=off
+  bool simulated = false;         // VRAMTRACK_SIMULATED: `run --simulate` started us
+  bool write_mode = false;        // VRAMTRACK_WRITE_MODE: as on a network file system
+  uint32_t sample_seconds = 10;   // VRAMTRACK_SAMPLE_SECONDS: cuMemGetInfo at most this often
+  const char* output = nullptr;   // VRAMTRACK_OUTPUT: folder or file
+  const char* preload = nullptr;  // LD_PRELOAD, as the loader saw it
   const char* job_list = nullptr;  // VRAMTRACK_JOB: where `run` learns which files were written
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 extern "C" {
 __attribute__((weak)) int cuLibraryLoadData(void** library, const void* image, void*, void*,
@@ -23,19 +24,27 @@ __attribute__((weak)) void simgpu_assume(const char* operation, std::uint64_t co
 namespace simgpu {
 
 // A kernel that stands for those that a library would launch; it computes nothing, but shows up in
-// traces, profiles and captured graphs under a name that says what it is. One per call site, which
-// must be static.
+// traces, profiles and captured graphs under a name that says what it is, with the addresses of the
+// data that it would work on as its parameters. One per call site, which must be static.
 class LibraryKernel {
  public:
-  explicit constexpr LibraryKernel(const char* name) : name_(name) {}
+  static constexpr std::size_t kMostPointers = 64;
 
-  // Nothing happens where the driver is a real one.
-  void launch(void* stream);
+  explicit constexpr LibraryKernel(const char* name, std::size_t pointers = 0)
+      : name_(name), pointers_(pointers < kMostPointers ? pointers : kMostPointers) {}
+
+  // Nothing happens where the driver is a real one. Of the pointers, as many as the kernel has
+  // parameters are passed; those that are missing are null.
+  void launch(void* stream, const void* const* pointers = nullptr, std::size_t count = 0);
+  void launch(void* stream, std::initializer_list<const void*> pointers) {
+    launch(stream, pointers.begin(), pointers.size());
+  }
 
  private:
   void* find();
 
   const char* name_;
+  std::size_t pointers_;
   void* kernel_ = nullptr;
 };
 

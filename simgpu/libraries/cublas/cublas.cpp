@@ -128,22 +128,22 @@ TEXT_ENTRY(cublasGetStatusString)(int status) {
 }
 
 ENTRY(cublasGemmEx)
-(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void*, int, int,
- const void*, int, int, const void*, void* result, int type, int leading) {
+(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void* a, int, int,
+ const void* b, int, int, const void*, void* result, int type, int leading) {
   if (!handle) return simgpu::kCublasNotInitialized;
-  static simgpu::LibraryKernel kernel("cublasGemmEx");
-  kernel.launch(handle->stream);
+  static simgpu::LibraryKernel kernel("cublasGemmEx", 3);
+  kernel.launch(handle->stream, {a, b, result});
   forget_matrix(result, type, rows, columns, leading);
   return simgpu::kCublasSuccess;
 }
 
 ENTRY(cublasGemmStridedBatchedEx)
-(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void*, int, int,
- long long, const void*, int, int, long long, const void*, void* result, int type, int leading,
+(CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void* a, int, int,
+ long long, const void* b, int, int, long long, const void*, void* result, int type, int leading,
  long long stride, int count) {
   if (!handle) return simgpu::kCublasNotInitialized;
-  static simgpu::LibraryKernel kernel("cublasGemmStridedBatchedEx");
-  kernel.launch(handle->stream);
+  static simgpu::LibraryKernel kernel("cublasGemmStridedBatchedEx", 3);
+  kernel.launch(handle->stream, {a, b, result});
   for (int i = 0; i < count; ++i) {
     const auto offset = static_cast<std::size_t>(stride) * static_cast<std::size_t>(i) *
                         simgpu::data_type_bytes(type);

@@ -187,11 +187,11 @@ ENTRY(cublasLtMatmulAlgoCheck)
 }
 
 ENTRY(cublasLtMatmul)
-(void*, Attributes*, const void*, const void*, Attributes*, const void*, Attributes*, const void*,
- const void*, Attributes*, void* result, Attributes* layout, const void*, void*, std::size_t,
- void* stream) {
-  static simgpu::LibraryKernel kernel("cublasLtMatmul");
-  kernel.launch(stream);
+(void*, Attributes*, const void*, const void* a, Attributes*, const void* b, Attributes*,
+ const void*, const void* c, Attributes*, void* result, Attributes* layout, const void*,
+ void* workspace, std::size_t, void* stream) {
+  static simgpu::LibraryKernel kernel("cublasLtMatmul", 5);
+  kernel.launch(stream, {a, b, c, result, workspace});
   if (result && layout) simgpu::forget(result, matrix_bytes(*layout));
   return simgpu::kCublasSuccess;
 }

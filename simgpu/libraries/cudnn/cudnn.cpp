@@ -1,6 +1,7 @@
 // cuDNN for the simulated GPU: the handle and the graph API (convolutions and attention in
 // PyTorch), which plans and runs nothing. The older descriptor functions (recurrent networks, CTC)
 // are stubs.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,6 +16,7 @@ using simgpu::CudnnDescriptor;
 
 using Handle = simgpu::CudnnHandle;
 
+constexpr int kPackDataPointers = 1601;  // CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS
 constexpr int kVersion = 92600;  // PyTorch refuses a cuDNN older than the one it was compiled for
 
 }  // namespace
@@ -108,7 +110,13 @@ ENTRY(cudnnBackendGetAttribute)
 
 ENTRY(cudnnBackendExecute)(Handle* handle, CudnnDescriptor* plan, CudnnDescriptor* pack) {
   if (!handle || !plan || !pack) return simgpu::kCudnnBadParamNullPointer;
-  static simgpu::LibraryKernel kernel("cudnnBackendExecute");
-  kernel.launch(handle->stream);
+  constexpr std::size_t kMost = simgpu::LibraryKernel::kMostPointers;
+  static simgpu::LibraryKernel kernel("cudnnBackendExecute", kMost);
+  const void* pointers[kMost] = {};
+  std::int64_t count = 0;
+  if (pack->get(kPackDataPointers, simgpu::kTypeVoidPointer, kMost, &count, pointers) !=
+      simgpu::kCudnnSuccess)
+    count = 0;
+  kernel.launch(handle->stream, pointers, std::min(static_cast<std::size_t>(count), kMost));
   return simgpu::kCudnnSuccess;
 }

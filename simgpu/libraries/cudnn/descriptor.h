@@ -17,6 +17,7 @@ enum CudnnStatus : int {
   kCudnnAllocationFailed = 4003,
 };
 
+constexpr int kTypeVoidPointer = 6;
 constexpr int kTypeBackendDescriptor = 15;
 
 // Bytes of one element of a cudnnBackendAttributeType_t.

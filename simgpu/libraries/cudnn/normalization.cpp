@@ -27,9 +27,10 @@ int assume_size(std::size_t* size, const char* what) {
   return simgpu::kCudnnSuccess;
 }
 
-int run(simgpu::CudnnHandle* handle, simgpu::LibraryKernel& kernel) {
+int run(simgpu::CudnnHandle* handle, simgpu::LibraryKernel& kernel,
+        std::initializer_list<const void*> data) {
   if (!handle) return simgpu::kCudnnBadParamNullPointer;
-  kernel.launch(handle->stream);
+  kernel.launch(handle->stream, data);
   return simgpu::kCudnnSuccess;
 }
 
@@ -87,17 +88,34 @@ ENTRY(cudnnGetBatchNormalizationTrainingExReserveSpaceSize)
   return assume_size(size, "reserve of cuDNN's batch normalization");
 }
 
-ENTRY(cudnnBatchNormalizationForwardTrainingEx)(simgpu::CudnnHandle* handle) {
-  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardTrainingEx");
-  return run(handle, kernel);
+ENTRY(cudnnBatchNormalizationForwardTrainingEx)
+(simgpu::CudnnHandle* handle, int, int, const void*, const void*, const void*, const void* x,
+ const void*, const void* z, const void*, const void* y, const void*, const void* scale,
+ const void* bias, double, const void* running_mean, const void* running_variance, double,
+ const void* saved_mean, const void* saved_variance, const void*, const void* workspace,
+ std::size_t, const void* reserve, std::size_t) {
+  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardTrainingEx", 11);
+  return run(handle, kernel,
+             {x, z, y, scale, bias, running_mean, running_variance, saved_mean, saved_variance,
+              workspace, reserve});
 }
 
-ENTRY(cudnnBatchNormalizationBackwardEx)(simgpu::CudnnHandle* handle) {
-  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationBackwardEx");
-  return run(handle, kernel);
+ENTRY(cudnnBatchNormalizationBackwardEx)
+(simgpu::CudnnHandle* handle, int, int, const void*, const void*, const void*, const void*,
+ const void*, const void* x, const void*, const void* y, const void*, const void* dy, const void*,
+ const void* dz, const void*, const void* dx, const void*, const void* scale, const void* bias,
+ const void* dscale, const void* dbias, double, const void* saved_mean, const void* saved_variance,
+ const void*, const void* workspace, std::size_t, const void* reserve, std::size_t) {
+  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationBackwardEx", 13);
+  return run(handle, kernel,
+             {x, y, dy, dz, dx, scale, bias, dscale, dbias, saved_mean, saved_variance, workspace,
+              reserve});
 }
 
-ENTRY(cudnnBatchNormalizationForwardInference)(simgpu::CudnnHandle* handle) {
-  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardInference");
-  return run(handle, kernel);
+ENTRY(cudnnBatchNormalizationForwardInference)
+(simgpu::CudnnHandle* handle, int, const void*, const void*, const void*, const void* x,
+ const void*, const void* y, const void*, const void* scale, const void* bias, const void* mean,
+ const void* variance, double) {
+  static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardInference", 6);
+  return run(handle, kernel, {x, y, scale, bias, mean, variance});
 }

@@ -47,7 +47,7 @@ std::size_t element_bytes(int type) {
 int collective(simgpu::LibraryKernel& kernel, const void* from, void* to, std::size_t count,
                int type, void* stream) {
   if (count && (!from || !to)) return kNcclInvalidArgument;
-  kernel.launch(stream);
+  kernel.launch(stream, {from, to});
   if (from != to && count && cuMemcpyDtoDAsync_v2) {
     const auto address = [](const void* pointer) {
       return reinterpret_cast<std::uint64_t>(pointer);
@@ -119,36 +119,36 @@ ENTRY(ncclCommSplit)(Communicator* comm, int, int, Communicator** split, void*) 
 
 ENTRY(ncclAllReduce)
 (const void* from, void* to, std::size_t count, int type, int, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclAllReduce");
+  static simgpu::LibraryKernel kernel("ncclAllReduce", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 ENTRY(ncclReduce)
 (const void* from, void* to, std::size_t count, int type, int, int, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclReduce");
+  static simgpu::LibraryKernel kernel("ncclReduce", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 ENTRY(ncclBroadcast)
 (const void* from, void* to, std::size_t count, int type, int, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclBroadcast");
+  static simgpu::LibraryKernel kernel("ncclBroadcast", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 ENTRY(ncclBcast)(void* buffer, std::size_t count, int type, int, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclBroadcast");
+  static simgpu::LibraryKernel kernel("ncclBroadcast", 2);
   return collective(kernel, buffer, buffer, count, type, stream);
 }
 ENTRY(ncclAllGather)
 (const void* from, void* to, std::size_t count, int type, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclAllGather");
+  static simgpu::LibraryKernel kernel("ncclAllGather", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 ENTRY(ncclReduceScatter)
 (const void* from, void* to, std::size_t count, int type, int, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclReduceScatter");
+  static simgpu::LibraryKernel kernel("ncclReduceScatter", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 ENTRY(ncclAlltoAll)
 (const void* from, void* to, std::size_t count, int type, Communicator*, void* stream) {
-  static simgpu::LibraryKernel kernel("ncclAlltoAll");
+  static simgpu::LibraryKernel kernel("ncclAlltoAll", 2);
   return collective(kernel, from, to, count, type, stream);
 }
 
