@@ -131,8 +131,8 @@ ENTRY(cublasGemmEx)
 (CublasHandle* handle, int, int, int rows, int columns, int, const void*, const void* a, int, int,
  const void* b, int, int, const void*, void* result, int type, int leading) {
   if (!handle) return simgpu::kCublasNotInitialized;
-  static simgpu::LibraryKernel kernel("cublasGemmEx", 3);
-  kernel.launch(handle->stream, {a, b, result});
+  static simgpu::LibraryKernel kernel("cublasGemmEx", 4);
+  kernel.launch(handle->stream, {a, b, result, handle->workspace});
   forget_matrix(result, type, rows, columns, leading);
   return simgpu::kCublasSuccess;
 }
@@ -142,8 +142,8 @@ ENTRY(cublasGemmStridedBatchedEx)
  long long, const void* b, int, int, long long, const void*, void* result, int type, int leading,
  long long stride, int count) {
   if (!handle) return simgpu::kCublasNotInitialized;
-  static simgpu::LibraryKernel kernel("cublasGemmStridedBatchedEx", 3);
-  kernel.launch(handle->stream, {a, b, result});
+  static simgpu::LibraryKernel kernel("cublasGemmStridedBatchedEx", 4);
+  kernel.launch(handle->stream, {a, b, result, handle->workspace});
   for (int i = 0; i < count; ++i) {
     const auto offset = static_cast<std::size_t>(stride) * static_cast<std::size_t>(i) *
                         simgpu::data_type_bytes(type);
