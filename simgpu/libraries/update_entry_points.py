@@ -26,8 +26,11 @@ LIBRARIES = {
     "cudnn": (r"cudnn[A-Z]\w+", ("cudnn*.h",)),
     "nccl": (r"p?nccl[A-Z]\w+", ("nccl.h",)),
     "cupti": (r"cupti[A-Z]\w+", ("cupti*.h",)),
+    "cufft": (r"cufft[A-Z]\w+", ("cufft.h", "cufftXt.h")),
+    "cusolver": (r"cusolver\w+", ("cusolver*.h",)),
+    "cusparse": (r"cusparse(?!Lt)\w+", ("cusparse.h", "cusparse_v2.h")),
 }
-REPLACED = re.compile(r"lib(cublas|cublasLt|cudart|cudnn\w*|nccl|cupti)\.so")
+REPLACED = re.compile(r"lib(cublas|cublasLt|cudart|cudnn\w*|nccl|cupti|cufft|cusolver|cusparse)\.so")
 BLAS = r"[SDCZH]|[CZ]s|[CZ]d|Cs|Zd"
 REDUCES = re.compile(
     r"cublas(?:[SD](?:dot|nrm2|asum)|[CZ]dot[cu]|(?:Sc|Dz)(?:nrm2|asum)|I[sdcz]am(?:ax|in)|[SDCZ]rotm?g"
@@ -53,6 +56,7 @@ def public_names(site, pattern, headers):
 
 def exported_names(site, folder):
     stem = {"cublas": "libcublas.so*", "cublaslt": "libcublasLt.so*", "cudnn": "libcudnn.so*", "nccl": "libnccl.so*", "cupti": "libcupti.so*"}
+    stem |= {name: f"lib{name}.so*" for name in ("cufft", "cusolver", "cusparse")}
     names = set()
     for path in site.glob(f"nvidia/**/lib/{stem[folder]}"):
         names.update(dynamic_symbols(path, "--defined-only"))

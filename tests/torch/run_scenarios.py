@@ -36,7 +36,8 @@ def preloads(directory, python, tracer):
         return None
     major = found.stdout.strip().split(".")[0]
     names = ["libcuda.so.1", "libnvidia-ml.so.1", f"libcudart.so.{major}", f"libcublasLt.so.{major}",
-             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}", "librehearsal.so.1"]
+             f"libcublas.so.{major}", "libcudnn.so.9", "libnccl.so.2", f"libcupti.so.{major}", "librehearsal.so.1",
+             f"libcufft.so.{int(major) - 1}", f"libcusolver.so.{int(major) - 1}", "libcusparse.so.12"]
     files = ([tracer] if tracer else []) + [str(pathlib.Path(directory, name)) for name in names]
     missing = [name for name in files if not os.path.exists(name)]
     if missing and missing[0].endswith(f"libcudart.so.{major}"):
@@ -58,14 +59,14 @@ def scenarios():
     return found
 
 
-def run_here(function):
+def run_here(function, *rank_and_store):
     """Runs a scenario in this process; the result is a dictionary."""
     from witness import Checks
     checks = Checks()
     checks.watch_resets()
     started = time.monotonic()
     try:
-        function(checks)
+        function(checks, *rank_and_store)
     except Exception:
         checks.failed.append(traceback.format_exc(limit=-6).strip())
     peaks = checks.peaks() if function.native else {}
@@ -74,24 +75,41 @@ def run_here(function):
             "failed": checks.failed, "seconds": round(time.monotonic() - started, 1), "numbers": checks.numbers}
 
 
-def run_forked(function):
+def start_child(function, *rank_and_store):
+    """Forks; returns the child and where its result can be read."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        result = run_here(function)
+        result = run_here(function, *rank_and_store)
         with os.fdopen(writing, "w") as pipe:
             json.dump(result, pipe, default=str)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
     os.close(writing)
+    return child, reading
+
+
+def finish_child(function, child, reading):
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
     if text and status == 0:
         return json.loads(text)
     return {"scenario": function.__name__, "passed": False, "failed": [f"ended with status {status}"]}
+
+
+def run_forked(function):
+    """The results of all its ranks."""
+    if function.ranks == 1:
+        return [finish_child(function, *start_child(function))]
+    with tempfile.TemporaryDirectory() as folder:
+        children = [start_child(function, rank, os.path.join(folder, "store")) for rank in range(function.ranks)]
+        results = [finish_child(function, *child) for child in children]
+    for rank, result in enumerate(results):
+        result["scenario"] += f", rank {rank}"
+    return results
 
 
 def run_fresh(function):
@@ -153,6 +171,21 @@ def compare_trace(vramtrack, folder, result):
     return failed
 
 
+def judge(options, result):
+    """Compares the trace, prints the result, returns whether all is well."""
+    if options.vramtrack and "pid" in result:
+        result["failed"] += compare_trace(options.vramtrack, pathlib.Path(os.environ["VRAMTRACK_OUTPUT"]), result)
+        result["passed"] = result["passed"] and not result["failed"]
+    if options.json:
+        print(json.dumps({k: v for k, v in result.items() if k != "marks"}))
+        return result["passed"]
+    print(f"{'ok  ' if result['passed'] else 'FAIL'} {result['scenario']} "
+          f"({result.get('checks', 0)} checks, {result.get('seconds', '?')} s)", flush=True)
+    for line in result["failed"]:
+        print("     " + line.replace("\n", "\n     "), flush=True)
+    return result["passed"]
+
+
 def inside(options):
     sys.path.insert(0, str(HERE))
     import torch  # noqa: F401  (once, for all children)
@@ -185,18 +218,8 @@ def inside(options):
             os.environ["SIMGPU"] = function.device
         else:
             os.environ["SIMGPU"] = options.device
-        result = run_fresh(function) if function.variables else run_forked(function)
-        if options.vramtrack and "pid" in result:
-            result["failed"] += compare_trace(options.vramtrack, pathlib.Path(os.environ["VRAMTRACK_OUTPUT"]), result)
-            result["passed"] = result["passed"] and not result["failed"]
-        failed += not result["passed"]
-        if options.json:
-            print(json.dumps({k: v for k, v in result.items() if k != "marks"}))
-            continue
-        print(f"{'ok  ' if result['passed'] else 'FAIL'} {result['scenario']} "
-              f"({result.get('checks', 0)} checks, {result.get('seconds', '?')} s)", flush=True)
-        for line in result["failed"]:
-            print("     " + line.replace("\n", "\n     "), flush=True)
+        results = [run_fresh(function)] if function.variables else run_forked(function)
+        failed += not all([judge(options, result) for result in results])
     print(f"{len(chosen) - failed} of {len(chosen)} scenarios passed", file=sys.stderr)
     return 1 if failed else 0
 

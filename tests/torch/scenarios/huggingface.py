@@ -51,6 +51,12 @@ def generate_greedy(checks):
 
 
 @scenario(needs=("transformers",))
+def generate_beams(checks):
+    """Beam search with four beams stops at the asked length; the cache is that of four times the batch."""
+    _generate(checks, max_new_tokens=24, do_sample=False, num_beams=4)
+
+
+@scenario(needs=("transformers",))
 def generate_sampling(checks):
     """Sampling with temperature, top-k and top-p stops at the asked length."""
     _generate(checks, max_new_tokens=24, do_sample=True, top_k=20, top_p=0.9, temperature=0.7)

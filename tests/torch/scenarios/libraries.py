@@ -97,23 +97,53 @@ def profiler(checks):
 
 
 @scenario()
+def graphs_share_a_pool(checks):
+    """Two graphs in one private pool, and a module whose forward and backward are graphs."""
+    import torch
+    weight, x = torch.randn(512, 512, device="cuda"), torch.randn(64, 512, device="cuda")
+    x @ weight
+    pool, graphs, results = torch.cuda.graph_pool_handle(), [], []
+    for _ in range(2):
+        graphs.append(torch.cuda.CUDAGraph())
+        with torch.cuda.graph(graphs[-1], pool=pool):
+            results.append((x @ weight).relu())
+    pools = {tuple(s["segment_pool_id"]) for s in torch.cuda.memory._snapshot()["segments"]}
+    checks.equal("pools", len(pools), 2)
+    for graph in graphs:
+        graph.replay()
+    checks.equal("results live apart", results[0].data_ptr() != results[1].data_ptr(), True)
+    checks.counters_agree("two graphs")
+    module = torch.nn.Linear(32, 32).cuda()
+    sample = torch.randn(4, 32, device="cuda", requires_grad=True)
+    graphed = torch.cuda.make_graphed_callables(module, (sample,))
+    graphed(torch.randn(4, 32, device="cuda", requires_grad=True)).sum().backward()
+    checks.equal("gradient", module.weight.grad.shape, (32, 32))
+    checks.counters_agree("graphed")
+
+
+@scenario()
 def refused_by_name(checks):
     """What is not simulated is refused, with its name on stderr."""
     import os
     import tempfile
 
     import torch
-    with tempfile.TemporaryFile() as file:
-        saved = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            checks.raises("recurrent network", RuntimeError, "not simulated",
-                          lambda: torch.nn.LSTM(8, 16).cuda()(torch.randn(5, 2, 8, device="cuda")))
-        finally:
-            os.dup2(saved, 2)
-        file.seek(0)
-        said = file.read().decode()
-    checks.true("the name", "not simulated: cudnnCreate" in said, said)
+    for what, name, function in (
+            ("recurrent network", "cudnn", lambda: torch.nn.LSTM(8, 16).cuda()(torch.randn(5, 2, 8, device="cuda"))),
+            ("Fourier transform", "cufft", lambda: torch.fft.fft(torch.randn(64, device="cuda"))),
+            ("linear equations", "cusolver", lambda: torch.linalg.solve(torch.randn(8, 8, device="cuda"),
+                                                                        torch.randn(8, 2, device="cuda"))),
+            ("sparse rows", "cusparse", lambda: torch.eye(4).to_sparse_csr().cuda() @ torch.randn(4, 2, device="cuda"))):
+        with tempfile.TemporaryFile() as file:
+            saved = os.dup(2)
+            os.dup2(file.fileno(), 2)
+            try:
+                checks.raises(what, RuntimeError, "", function)
+            finally:
+                os.dup2(saved, 2)
+            file.seek(0)
+            said = file.read().decode()
+        checks.true(f"the name of {what}", f"simgpu: not simulated: {name}" in said, said)
 
 
 @scenario(slow=True)
