@@ -44,8 +44,8 @@ def run_inside(jobs, folder, names):
 
 def trace(vramtrack, module, folder, names=(), card="h100-80g"):
     """name -> (trace, facts). `module` is the path of a module of jobs."""
-    command = [vramtrack, "run", "--simulate", card, "-o", f"{folder}/", "--", sys.executable, str(module),
-               "--inside", str(folder), *names]
+    command = [vramtrack, "run", "--simulate", card, "--stop-after-steps", "0", "-o", f"{folder}/", "--",
+               sys.executable, str(module), "--inside", str(folder), *names]
     environment = dict(os.environ, TOKENIZERS_PARALLELISM="false", PYTHONDONTWRITEBYTECODE="1")
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     report = pathlib.Path(folder, "jobs.json")
