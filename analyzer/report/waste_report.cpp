@@ -29,7 +29,8 @@ std::string length_text(const WasteReport& report, const WasteFinding& finding) 
   std::string text;
   if (report.by_steps) text = fmt::format("{} of {} steps, ", finding.longest_steps, report.steps);
   return text + fmt::format("{} of the launches, {:.2f} s",
-                            percent(finding.longest_work, report.work), finding.longest_seconds);
+                            percent(finding.longest_work, report.work) + " %",
+                            finding.longest_seconds);
 }
 
 std::string neighbour_text(const Recording& recording, std::string_view word, const Touch& touch) {
@@ -57,15 +58,16 @@ void append_finding(std::string& out, size_t number, const WasteFinding& finding
 }
 
 std::string verdict(const WasteReport& report) {
-  if (report.findings.empty()) return "nothing is held without use";
-  std::string text = report.findings.size() == 1
-                         ? "1 place holds memory without use"
-                         : fmt::format("{} places hold memory without use", report.findings.size());
+  if (report.findings.empty()) return "nothing is held without use\n";
+  std::string text =
+      report.findings.size() == 1
+          ? "1 place holds memory without use\n"
+          : fmt::format("{} places hold memory without use\n", report.findings.size());
   for (const auto& [device, peak] : report.peaks) {
     const uint64_t without = report.peaks_without.at(device);
     if (without < peak)
-      text += fmt::format("; device {} would peak at {}, not {}", device, quantity(without),
-                          quantity(peak));
+      text += fmt::format("without that, device {} would peak at {} instead of {}\n", device,
+                          quantity(without), quantity(peak));
   }
   return text;
 }
@@ -105,7 +107,7 @@ Json finding_json(const WasteFinding& finding, const WasteReport& report,
 
 std::string waste_text(const WasteReport& report, const Recording& recording, size_t top) {
   std::string out = recording.info().simulated ? "simulated: " : "";
-  out += verdict(report) + "\n" + limits_text(report);
+  out += verdict(report) + limits_text(report);
   if (report.without_layout != 0)
     out += fmt::format(
         "note: what {} launches were given is not known; memory that only they use seems unused\n",
