@@ -65,9 +65,10 @@ std::string verdict(const WasteReport& report) {
           : fmt::format("{} places hold memory without use\n", report.findings.size());
   for (const auto& [device, peak] : report.peaks) {
     const uint64_t without = report.peaks_without.at(device);
+    const Unit unit = unit_for(peak);
     if (without < peak)
       text += fmt::format("without that, device {} would peak at {} instead of {}\n", device,
-                          quantity(without), quantity(peak));
+                          unit.quantity(without), unit.quantity(peak));
   }
   return text;
 }
