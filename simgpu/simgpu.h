@@ -122,7 +122,7 @@ struct simgpu_activity {
   uint32_t registers, shared_bytes, value;
   uint64_t graph_node;  // 0: not launched by a graph
 };
-typedef void (*simgpu_activity_sink)(const struct simgpu_activity* activity);
+typedef void (*simgpu_activity_sink)(const struct simgpu_activity*);  // NOLINT(modernize-use-using)
 // At most four; 0 where there is no room. A sink may be called until the calls that are under way
 // have returned.
 int simgpu_add_activity_sink(simgpu_activity_sink sink);

@@ -4,7 +4,7 @@
 
 namespace vramtrack {
 
-constinit std::atomic<uint64_t> g_granules[kGranuleWords];
+constinit uint64_t g_granules[kGranuleWords];
 
 namespace {
 
@@ -29,7 +29,7 @@ void note_device_range(const Event& event) {
   uint64_t last = (event.address + (event.size - 1)) >> kGranuleBits;
   last = std::min(last, uint64_t{kGranuleWords * 64 - 1});
   for (uint64_t granule = first; granule <= last; ++granule) {
-    std::atomic<uint64_t>& word = g_granules[granule / 64];
+    const std::atomic_ref<uint64_t> word(g_granules[granule / 64]);
     const uint64_t bit = uint64_t{1} << (granule % 64);
     if ((word.load(std::memory_order_relaxed) & bit) == 0)
       word.fetch_or(bit, std::memory_order_relaxed);

@@ -18,12 +18,13 @@ inline constexpr unsigned kAddressBits = 47;  // of user space
 inline constexpr size_t kGranuleWords = size_t{1} << (kAddressBits - kGranuleBits - 6);
 
 // Eight megabytes of zeros, of which only touched pages exist.
-extern constinit std::atomic<uint64_t> g_granules[kGranuleWords];
+extern constinit uint64_t g_granules[kGranuleWords];
 
 inline bool is_device_address(uint64_t address) {
   const uint64_t granule = address >> kGranuleBits;
   if (granule >= kGranuleWords * 64) return false;
-  const uint64_t word = g_granules[granule / 64].load(std::memory_order_relaxed);
+  const uint64_t word =
+      std::atomic_ref<uint64_t>(g_granules[granule / 64]).load(std::memory_order_relaxed);
   return (word >> (granule % 64) & 1) != 0;
 }
 

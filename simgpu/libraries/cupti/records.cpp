@@ -64,9 +64,10 @@ const char* lasting_name(const char* text) {
   Name* name = bucket;
   while (name != nullptr && std::strcmp(name->text, text) != 0) name = name->next;
   if (name == nullptr) {
-    name = static_cast<Name*>(std::malloc(sizeof(Name) + std::strlen(text)));
+    const std::size_t length = std::strlen(text);
+    name = static_cast<Name*>(std::malloc(sizeof(Name) + length));
     if (name != nullptr) {
-      std::strcpy(name->text, text);
+      std::memcpy(name->text, text, length + 1);
       name->next = bucket;
       bucket = name;
     }
