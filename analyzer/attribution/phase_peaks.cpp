@@ -40,7 +40,7 @@ std::vector<PhasePeak> find_phase_peaks(const Recording& recording, int16_t devi
   recording.for_each([&](const Event& event) {
     state.apply(event);
     if (event.kind != EventKind::block_alloc || event.device != device ||
-        (event.flags & kEventReconstructed) != 0)
+        (event.flags & (kEventReconstructed | kEventCarried)) != 0)
       return true;
     const StackTraits& stack = traits.of(event.stack);
     Activity activity = stack.activity();

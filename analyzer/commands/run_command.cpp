@@ -59,6 +59,9 @@ void prepare_output(RunOptions& options) {
   if (error) throw InputError(fmt::format("cannot remove {}: {}", path.string(), error.message()));
 }
 
+constexpr uint64_t kLeastRing = uint64_t{1} << 20;
+constexpr uint64_t kMostRing = uint64_t{1} << 40;
+
 // Relative where that is shorter, as the user would type it.
 std::string shown(const fs::path& path) {
   const std::string relative = fs::proximate(path).string();
@@ -168,7 +171,7 @@ std::vector<std::string> g_command;
 
 bool takes_value(std::string_view option) {
   for (const char* one : {"-o", "--output", "--stacks", "--simulate", "--kernels", "--allow-writes",
-                          "--events", "--stop-after-steps"})
+                          "--events", "--stop-after-steps", "--ring", "--sample"})
     if (option == one) return true;
   return false;
 }
@@ -231,6 +234,16 @@ void add_run_command(CLI::App& app) {
                    "Record which kernel follows an allocation; on: and what each launch touches")
       ->check(CLI::IsMember({"names", "on", "off"}))
       ->capture_default_str();
+  command
+      ->add_option("--ring", options->ring_bytes,
+                   "Keep only the last SIZE of events, and what is live when they begin")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(kLeastRing, kMostRing));
+  command
+      ->add_option("--sample", options->sample_bytes,
+                   "Record a sample of the blocks: one in so many BYTES that are allocated")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{1}, kMostRing));
   command->footer("vramtrack run [options] -- program arguments...");
   command->callback([options] {
     options->command = g_command;

@@ -159,6 +159,10 @@ Variables run_environment(const RunOptions& options, const std::string& job_list
                          {"VRAMTRACK_KERNELS", options.kernels}};
   if (options.cpu) variables.emplace_back("VRAMTRACK_CPU", "on");
   variables.emplace_back("VRAMTRACK_STOP_AFTER_STEPS", std::to_string(steady_steps(options)));
+  if (options.ring_bytes != 0)
+    variables.emplace_back("VRAMTRACK_RING", std::to_string(options.ring_bytes));
+  if (options.sample_bytes != 0)
+    variables.emplace_back("VRAMTRACK_SAMPLE", std::to_string(options.sample_bytes));
   if (options.simulate.empty()) return variables;
   variables.emplace_back("SIMGPU", options.simulate);
   variables.emplace_back("VRAMTRACK_SIMULATED", "1");

@@ -16,6 +16,8 @@ struct RunOptions {
   std::string simulate;           // empty: the machine's own GPU
   std::string events;             // "late:<seed>", of the simulated GPU; empty: at once
   int stop_after_steps = -1;      // steady ones; 0: never; -1: not given
+  uint64_t ring_bytes = 0;        // keep the last so many bytes of events; 0: all
+  uint64_t sample_bytes = 0;      // record one block in so many bytes; 0: all
   bool cpu = false;
   bool force = false;
   std::vector<std::string> allow_writes;  // folders in which a rehearsal may overwrite files

@@ -23,10 +23,10 @@ void give_back_window(const fs::path& path) {
   FileHeader header{};
   if (pread(file, &header, sizeof header, 0) == sizeof header &&
       std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) == 0 &&
-      (header.flags & kFileFinished) != 0 && header.frames_offset > header.window_offset)
+      (header.flags & kFileFinished) != 0 && header.slot_count <= kMaxSlotCount)
     fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(header.window_offset),
-              static_cast<off_t>(header.frames_offset - header.window_offset));
+              static_cast<off_t>(uint64_t{header.slot_bytes} * header.slot_count));
   close(file);
 }
 

@@ -28,6 +28,8 @@ struct Block {
   uint64_t address = 0;
   uint64_t size = 0;       // what it takes up
   uint64_t requested = 0;  // what was asked for, 0 unknown
+  // Of a sampled recording: the bytes of blocks like this one that it stands for, 0 elsewhere.
+  uint64_t stands_for = 0;
   uint64_t stream = 0;
   uint64_t pool = 0;      // private pool (CUDA graphs, MemPool) or stream-ordered pool; 0 default
   uint64_t sequence = 0;  // of the event that made it: also its identity
@@ -47,6 +49,14 @@ struct Block {
   bool pending = false;  // freed by its owner, but a stream may still use it: cached, not allocated
 
   [[nodiscard]] uint64_t end() const { return address + size; }
+  // What it adds to a sum: its size, or an estimate.
+  [[nodiscard]] uint64_t bytes() const { return stands_for != 0 ? stands_for : size; }
+  // The variance of that estimate. A block of `size` bytes is kept with a probability of
+  // size / stands_for, independently of others.
+  [[nodiscard]] double variance() const {
+    if (stands_for <= size) return 0;
+    return static_cast<double>(stands_for) * static_cast<double>(stands_for - size);
+  }
   [[nodiscard]] uint64_t rounding() const {
     return requested != 0 && requested < size ? size - requested : 0;
   }

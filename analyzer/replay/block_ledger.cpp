@@ -4,6 +4,7 @@ namespace vramtrack {
 namespace {
 
 uint64_t asked_for(const Block& block) {
+  if (block.stands_for != 0) return block.stands_for;
   return block.requested != 0 ? block.requested : block.size;
 }
 
@@ -25,13 +26,14 @@ Block& BlockLedger::allocate(const Event& event, const Block& made) {
 
   DeviceTotals& device = totals_.of(block.device);
   device.has_blocks = true;
-  device.allocated += block.size;
+  if (block.stands_for != 0) device.sampled = true;
+  device.allocated += block.bytes();
   device.requested += asked_for(block);
   ++device.block_count;
   if (!block.backed) {
     // Each such block stands for its own memory, so that the sums stay exact.
-    device.in_use += block.size;
-    device.unbacked += block.size;
+    device.in_use += block.bytes();
+    device.unbacked += block.bytes();
     if (block.device >= 0) ++anomalies_.blocks_without_segment;
   }
   Kept& kept = blocks_.insert(block);
@@ -50,9 +52,9 @@ void BlockLedger::free(const Event& event) {
   DeviceTotals& device = totals_.of(block->device);
   if ((event.flags & kEventPendingFree) != 0) {
     block->pending = true;
-    device.allocated -= block->size;
+    device.allocated -= block->bytes();
     device.requested -= asked_for(*block);
-    device.pending += block->size;
+    device.pending += block->bytes();
     --device.block_count;
   } else {
     remove(*block);
@@ -79,15 +81,15 @@ void BlockLedger::end_in(uint64_t address, uint64_t size, const Event& event) {
 void BlockLedger::remove(const Kept& block) {
   DeviceTotals& device = totals_.of(block.device);
   if (block.pending) {
-    device.pending -= block.size;
+    device.pending -= block.bytes();
   } else {
-    device.allocated -= block.size;
+    device.allocated -= block.bytes();
     device.requested -= asked_for(block);
     --device.block_count;
   }
   if (!block.backed) {
-    device.in_use -= block.size;
-    device.unbacked -= block.size;
+    device.in_use -= block.bytes();
+    device.unbacked -= block.bytes();
   }
   blocks_.erase(block.address);
 }
@@ -96,7 +98,8 @@ void BlockLedger::remove(const Kept& block) {
 void BlockLedger::check_witness(const Event& event, const DeviceTotals& device) {
   if (event.witness_allocated == 0) return;
   ++anomalies_.witness_checks;
-  if (event.witness_allocated != device.allocated) ++anomalies_.witness_allocated_wrong;
+  if (!device.sampled && event.witness_allocated != device.allocated)
+    ++anomalies_.witness_allocated_wrong;
   if (event.witness_reserved != 0 && event.witness_reserved != device.reserved) {
     ++anomalies_.witness_reserved_wrong;
   }

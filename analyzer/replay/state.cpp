@@ -50,6 +50,7 @@ Block MemoryState::Parts::maker_of(const Event& event) const {
   made.address = event.address;
   made.size = event.size;
   made.requested = event.requested;
+  made.stands_for = (event.flags & kEventSampled) != 0 ? event.extra : 0;
   made.stream = event.stream;
   made.sequence = event.sequence;
   made.time_ns = event.time_ns;
@@ -103,6 +104,11 @@ void MemoryState::Parts::apply(const Event& any_event) {
     case EventKind::kernel_access:
       if ((event.flags & kEventGraphNode) == 0) kernel(event);
       return;
+    case EventKind::ring_segment:
+      physical.claim(maker_of(event));
+      return;
+    case EventKind::ring_restart:
+      return program.forget_waiting();
     default:
       if (is_physical(event.kind)) physical.apply(event, maker_of(event));
       return;
@@ -110,6 +116,10 @@ void MemoryState::Parts::apply(const Event& any_event) {
 }
 
 void MemoryState::Parts::kernel(const Event& event) {
+  if ((event.flags & kEventCarried) != 0) {  // of one block
+    if (Block* block = blocks.at(event.address)) block->kernel = event.text;
+    return;
+  }
   program.kernel(event.thread, [&](uint64_t address, uint64_t sequence) {
     Block* block = blocks.at(address);
     if (block == nullptr || block->sequence != sequence) block = physical.find_direct(address);

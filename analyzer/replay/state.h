@@ -37,9 +37,10 @@ struct DeviceTotals {
   uint64_t modules = 0;    // device code and globals of loaded modules, where known; not in in_use
   uint64_t block_count = 0;
   bool has_blocks = false;  // a caching allocator has reported blocks on this device
+  bool sampled = false;     // allocated, requested and pending are estimates
 
   // Handed out and in nobody's hands; `pending` is part of it.
-  [[nodiscard]] uint64_t cached() const { return in_use - allocated - direct; }
+  [[nodiscard]] uint64_t cached() const { return in_use > live() ? in_use - live() : 0; }
   // Bytes in the hands of the program, whoever cut them.
   [[nodiscard]] uint64_t live() const { return allocated + direct; }
 };

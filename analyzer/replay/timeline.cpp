@@ -74,7 +74,10 @@ struct Follower {
   DeviceTimeline result;
 
   void observe(const Event& event, uint64_t step) {
-    allocated.offer(totals->allocated, event, step);
+    // Of sampled blocks the sum is an estimate, but the allocator's own count is not.
+    const bool counted = totals->sampled && event.witness_allocated != 0;
+    if (counted || !totals->sampled)
+      allocated.offer(counted ? event.witness_allocated : totals->allocated, event, step);
     live.offer(totals->live(), event, step);
     physical.offer(totals->in_use, event, step);
     reserved.offer(totals->reserved, event, step);
@@ -108,6 +111,8 @@ class Surveyor {
  public:
   void observe(const Event& event) {
     state_.apply(event);
+    // What a ring carried over made the state, but when and how high it went is not known.
+    if ((event.flags & kEventCarried) != 0) return note_carried(event);
     ++timeline_.events;
     timeline_.end.sequence = event.sequence;
     timeline_.end.time_ns = std::max(timeline_.end.time_ns, event.time_ns);
@@ -132,6 +137,8 @@ class Surveyor {
         ++timeline_.kernels;
         if ((event.flags & kEventNoLayout) != 0) ++timeline_.without_layout;
         return;
+      case EventKind::ring_restart:
+        return begin_ring(event);
       default:
         return;
     }
@@ -158,6 +165,24 @@ class Surveyor {
             .time_ns = event.time_ns,
             .step = state_.step(),
             .device = known_device(event.device)};
+  }
+
+  void note_carried(const Event& event) {
+    if (event.kind != EventKind::ring_peak) return;
+    timeline_.earlier_peaks.push_back(
+        {.what = static_cast<RingPeak>(event.object),
+         .bytes = event.size,
+         .moment = {.sequence = event.sequence,
+                    .time_ns = event.time_ns,
+                    .step = event.extra == 0 ? kNoStep : event.extra - 1,
+                    .device = known_device(event.device)}});
+  }
+
+  void begin_ring(const Event& event) {
+    --timeline_.events;  // it is the reader's own
+    timeline_.ring_begin = moment_of(event);
+    refresh();
+    for (auto& [device, follower] : followers_) follower.observe(event, state_.step());
   }
 
   void note_thread(uint32_t thread) {

@@ -66,6 +66,14 @@ struct StepBoundary {
   uint64_t time_ns = 0;
 };
 
+// A maximum since the start of the job, of which only the value is known: a ring has overwritten
+// the moment.
+struct EarlierPeak {
+  RingPeak what = RingPeak::allocated;
+  uint64_t bytes = 0;
+  Moment moment;
+};
+
 struct Timeline {
   static constexpr size_t kMostStretches = 4096;
 
@@ -81,6 +89,8 @@ struct Timeline {
   uint64_t work = 0;            // the whole run on the clock of replay/touches.h
   uint64_t without_layout = 0;  // launches that could not be read
   uint64_t threads = 0;
+  std::optional<Moment> ring_begin;  // what came before is gone
+  std::vector<EarlierPeak> earlier_peaks;
   Anomalies anomalies;  // of the whole replay
 
   [[nodiscard]] const DeviceTimeline* device(int16_t ordinal) const;

@@ -8,8 +8,8 @@ namespace vramtrack {
 
 void CallSites::add(const Block& block, const Verdict& verdict) {
   OfStack& stack = stacks_[block.stack];
-  stack.amount.add(block.size);
-  stack.rows[verdict.row()] += block.size;
+  stack.amount.add(block.bytes(), block.variance());
+  stack.rows[verdict.row()] += block.bytes();
 }
 
 std::vector<CallSite> CallSites::take() const {
@@ -25,8 +25,7 @@ std::vector<CallSite> CallSites::take() const {
         site.frame = definitions_.frame(definitions_.stack(id)[*index]);
       }
     }
-    site.amount.bytes += stack.amount.bytes;
-    site.amount.blocks += stack.amount.blocks;
+    site.amount.add(stack.amount);
     ++site.stacks;
     for (const auto& [row, bytes] : stack.rows) site.rows[row] += bytes;
     uint64_t& most = largest[name];

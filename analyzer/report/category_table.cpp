@@ -1,14 +1,24 @@
 #include "report/category_table.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace vramtrack {
 
+uint64_t Amount::standard_error() const {
+  return static_cast<uint64_t>(std::llround(std::sqrt(variance)));
+}
+
 void CategoryTable::add(const Block& block, const Verdict& verdict) {
-  const uint64_t rounding = block.rounding();
+  // Of an estimate the rounding is scaled like the block.
+  const double scale = static_cast<double>(block.bytes()) / static_cast<double>(block.size);
+  const auto rounding = block.stands_for == 0
+                            ? block.rounding()
+                            : static_cast<uint64_t>(static_cast<double>(block.rounding()) * scale);
   Amount& category = categories[static_cast<size_t>(verdict.category)];
-  category.add(block.size - rounding);
-  if (!verdict.sub_row.empty()) sub_rows[verdict.row()].add(block.size - rounding);
+  category.add(block.bytes() - rounding, block.variance());
+  if (!verdict.sub_row.empty())
+    sub_rows[verdict.row()].add(block.bytes() - rounding, block.variance());
   if (rounding != 0) categories[static_cast<size_t>(Category::rounding)].add(rounding);
 }
 

@@ -14,11 +14,19 @@ namespace vramtrack {
 struct Amount {
   uint64_t bytes = 0;
   uint64_t blocks = 0;
+  double variance = 0;  // of an estimate; 0: the bytes are exact
 
-  void add(uint64_t more) {
+  void add(uint64_t more, double more_variance = 0) {
     bytes += more;
+    variance += more_variance;
     ++blocks;
   }
+  void add(const Amount& more) {
+    bytes += more.bytes;
+    variance += more.variance;
+    blocks += more.blocks;
+  }
+  [[nodiscard]] uint64_t standard_error() const;
 };
 
 struct CategoryTable {

@@ -88,8 +88,8 @@ void Groups::add(const Block& block, const Verdict& verdict, const Scene& scene)
       grouping_ == Grouping::category ? verdict.row() : group_of(scene, block, grouping_);
   Group& group = groups_[name];
   group.name = name;
-  group.amount.add(block.size);
-  group.rows[verdict.row()] += block.size;
+  group.amount.add(block.bytes(), block.variance());
+  group.rows[verdict.row()] += block.bytes();
 }
 
 std::vector<Group> Groups::take() const {

@@ -57,12 +57,17 @@ std::string_view provenance(const Report& report) {
   return report.info.simulated ? "simulated" : "measured";
 }
 
-std::string heading(const Report& report) {
+static std::string kind_of_numbers(const Report& report) {
   const std::string_view how = provenance(report);
   if (how == "snapshot") return "Imported from a " + report.info.format;
   if (how == "CPU") return "CPU tensors: no GPU was used";
   if (how == "simulated") return "SIMULATED GPU: nothing here was measured on a card";
   return "Measured on a GPU";
+}
+
+std::string heading(const Report& report) {
+  const std::string_view sampled = report.info.sample_bytes != 0 ? "SAMPLED. " : "";
+  return std::string(sampled) + kind_of_numbers(report);
 }
 
 std::string subject(const Report& report) {

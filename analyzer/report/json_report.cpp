@@ -1,8 +1,10 @@
 #include "report/json_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/heading.h"
+#include "report/text_report.h"
 
 namespace vramtrack {
 namespace {
@@ -39,6 +41,8 @@ Json json_of(const MomentView& view) {
   }
   Json sub_rows = Json::object();
   for (const auto& [name, amount] : view.categories.sub_rows) sub_rows[name] = amount.bytes;
+  double variance = 0;
+  for (const Amount& amount : view.categories.categories) variance += amount.variance;
   Json residual = nullptr;
   if (view.outside.measured) residual = view.outside.residual;
   return {{"name", view.moment.name},
@@ -48,6 +52,7 @@ Json json_of(const MomentView& view) {
           {"in_use_bytes", view.totals.in_use},
           {"reserved_bytes", view.totals.reserved},
           {"allocated_bytes", view.allocated},
+          {"standard_error_bytes", view.totals.sampled ? Json(std::sqrt(variance)) : Json(nullptr)},
           {"requested_bytes", view.totals.requested},
           {"cached_bytes", view.totals.cached()},
           {"pending_bytes", view.totals.pending},
@@ -69,6 +74,7 @@ Json json_of(const CallSite& site, const Definitions& definitions) {
           {"function", text_or_null(site.frame.function)},
           {"bytes", site.amount.bytes},
           {"blocks", site.amount.blocks},
+          {"standard_error_bytes", site.amount.standard_error()},
           {"stacks", site.stacks},
           {"category", site.row},
           {"categories", site.rows},
@@ -143,6 +149,11 @@ Json json_of(const RecordingInfo& info) {
           {"simulated", info.simulated},
           {"allocator_settings", info.allocator_settings},
           {"dropped_events", info.dropped_events},
+          {"sample_bytes", info.sample_bytes == 0 ? Json(nullptr) : Json(info.sample_bytes)},
+          {"ring", !info.ring ? Json(nullptr)
+                              : Json{{"begins_s", seconds_of(info.ring->time_ns)},
+                                     {"first_event", info.ring->sequence},
+                                     {"complete", info.ring->complete}}},
           {"notes", info.notes}};
 }
 
@@ -150,6 +161,14 @@ Json json_report(const Report& report) {
   Json json = {{"schema", "vramtrack.report/1"}, {"provenance", provenance(report)}};
   json.update(json_of(report.info));
   json["events"] = report.timeline.events;
+  Json& earlier = json["earlier_peaks"] = Json::array();
+  for (const EarlierPeak& peak : report.timeline.earlier_peaks) {
+    earlier.push_back({{"what", name_of(peak.what)},
+                       {"device", peak.moment.device},
+                       {"bytes", peak.bytes},
+                       {"time_s", seconds_of(peak.moment.time_ns)},
+                       {"step", step_of(peak.moment.step)}});
+  }
   json["by"] = name_of(report.options.by);
   json["category"] = text_or_null(report.options.category);
   Json& hints = json["hints"] = Json::array();

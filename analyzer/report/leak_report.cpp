@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attribution/call_site.h"
+#include "report/text_report.h"
 #include "report/units.h"
 
 namespace vramtrack {
@@ -16,7 +17,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::string_view per(const LeakReport& report) {
-  return report.by_step ? "step" : "sample";
+  return report.by_step ? "step" : report.by_period ? "period" : "sample";
 }
 
 void append_finding(std::string& out, size_t number, const LeakFinding& finding,
@@ -28,6 +29,9 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
       bytes_text(finding.bytes_per_step), per(report), bytes_text(finding.bytes_per_step_low),
       bytes_text(finding.bytes_per_step_high), bytes_text(finding.grown_bytes), per(report),
       finding.first_step, bytes_text(finding.live_bytes), finding.live_blocks);
+  if (finding.standard_error > 0)
+    out += fmt::format("   sampled: what is held is estimated, standard error {}\n",
+                       bytes_text(finding.standard_error));
   if (finding.steps_to_oom)
     out += fmt::format("   at this rate the device is full in {:.0f} {}s\n", *finding.steps_to_oom,
                        per(report));
@@ -80,6 +84,7 @@ nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording&
                                  {"grown_bytes", finding.grown_bytes},
                                  {"live_bytes", finding.live_bytes},
                                  {"live_blocks", finding.live_blocks},
+                                 {"standard_error_bytes", finding.standard_error},
                                  {"first_step", finding.first_step},
                                  {"p_value", finding.trend.p_value},
                                  {"confidence", finding.confidence},
@@ -94,9 +99,11 @@ nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording&
 
 std::string leak_text(const LeakReport& report, const Recording& recording, size_t top) {
   std::string out = recording.info().simulated ? "simulated: " : "";
+  if (report.sampled) out += "sampled: ";
   const std::string basis =
-      report.by_step
-          ? fmt::format("{} steps, {} samples", report.steps, report.samples)
+      report.by_step ? fmt::format("{} steps, {} samples", report.steps, report.samples)
+      : report.by_period
+          ? fmt::format("no steps in this recording: {} periods found", report.steps)
           : fmt::format("no steps in this recording: {} quietest moments", report.samples);
   if (report.findings.empty())
     out += fmt::format("no leak found ({}, {} stacks tested)\n", basis, report.stacks_tested);
@@ -105,7 +112,10 @@ std::string leak_text(const LeakReport& report, const Recording& recording, size
         "{} found ({}, {} stacks tested, the first {} samples are warm-up)\n",
         report.findings.size() == 1 ? "1 leak" : fmt::format("{} leaks", report.findings.size()),
         basis, report.stacks_tested, report.warm_up_samples);
-  for (const std::string& note : report.notes) out += fmt::format("note: {}\n", note);
+  if (report.by_period)
+    out += wrapped("note: each period begins with a block of " + report.period_site, 6) + "\n";
+  for (const std::string& note : report.notes) out += wrapped("note: " + note, 6) + "\n";
+  for (const std::string& note : recording.info().notes) out += wrapped("note: " + note, 6) + "\n";
   size_t number = 0;
   for (const LeakFinding& finding : report.findings) {
     if (number == top) {
@@ -126,12 +136,21 @@ nlohmann::ordered_json leak_json(const LeakReport& report, const Recording& reco
   nlohmann::ordered_json json = {{"schema", "vramtrack.leaks/1"},
                                  {"file", recording.info().path},
                                  {"simulated", recording.info().simulated},
+                                 {"finished", recording.info().finished},
+                                 {"sampled", report.sampled},
                                  {"by_step", report.by_step},
+                                 {"by_period", report.by_period},
                                  {"steps", report.steps},
                                  {"samples", report.samples},
                                  {"warm_up_samples", report.warm_up_samples},
                                  {"stacks_tested", report.stacks_tested},
                                  {"notes", report.notes}};
+  for (const std::string& note : recording.info().notes) json["notes"].push_back(note);
+  json["ring_begins_s"] =
+      recording.info().ring
+          ? nlohmann::ordered_json(static_cast<double>(recording.info().ring->time_ns) * 1e-9)
+          : nlohmann::ordered_json(nullptr);
+  if (report.by_period) json["period_site"] = report.period_site;
   json["findings"] = nlohmann::ordered_json::array();
   for (const LeakFinding& finding : report.findings)
     json["findings"].push_back(finding_json(finding, recording));

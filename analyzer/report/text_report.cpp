@@ -29,6 +29,7 @@ class TextWriter {
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    while (!out_.empty() && out_.back() == ' ') out_.pop_back();  // columns without a value
     out_ += '\n';
   }
 
@@ -37,6 +38,7 @@ class TextWriter {
     line("");
     line("{}", device_title(device));
     line("{}", wrapped(verdict(report_, device)));
+    if (device.moment.totals.sampled) write_sampling(device);
     if (device.moment.totals.in_use != 0) {
       line("");
       write_categories(device.moment, unit);
@@ -49,12 +51,32 @@ class TextWriter {
     if (!device.sites.empty()) write_sites(device, unit);
   }
 
+  // How far the estimates may be off, and the count that was not sampled beside them.
+  void write_sampling(const DeviceReport& device) {
+    const MomentView& view = device.moment;
+    Amount all;
+    for (const Amount& amount : view.categories.categories) all.add(amount);
+    std::string text = fmt::format(
+        "sampled: one block in {} of allocations was recorded. By these {} were allocated, "
+        "standard "
+        "error {}",
+        quantity(report_.info.sample_bytes), quantity(view.totals.allocated),
+        quantity(all.standard_error()));
+    if (view.moment.name == "allocated-peak")
+      text +=
+          fmt::format("; by the allocator's own count {}", quantity(device.course.most_allocated));
+    line("{}", wrapped(text + ". Rows of blocks are estimates; in use and reserved are exact."));
+  }
+
   void write_categories(const MomentView& view, const Unit& unit) {
-    line("  {:<34}{:>12}{:>8}{:>12}", "category", unit.name, "%", "blocks");
+    const bool sampled = view.totals.sampled;
+    line("  {:<34}{:>12}{:>8}{:>12}{:>14}", "category", unit.name, "%",
+         sampled ? "kept blocks" : "blocks", sampled ? "std. error" : "");
     for (const TableRow& row : rows_of(view.categories)) {
-      line("  {:<34}{:>12}{:>8}{:>12}", shortened((row.sub_row ? "  " : "") + row.name, 34),
+      line("  {:<34}{:>12}{:>8}{:>12}{:>14}", shortened((row.sub_row ? "  " : "") + row.name, 34),
            unit.number(row.amount.bytes), percent(row.amount.bytes, view.totals.in_use),
-           row.amount.blocks == 0 ? "" : grouped(row.amount.blocks));
+           row.amount.blocks == 0 ? "" : grouped(row.amount.blocks),
+           row.amount.variance > 0 ? unit.number(row.amount.standard_error()) : "");
     }
     line("  {:<34}{:>12}{:>8}", "in use", unit.number(view.totals.in_use), "100.0");
   }
@@ -97,6 +119,12 @@ class TextWriter {
     if (course.most_reserved != 0) {
       line("  most reserved   {}", mark(course.most_reserved, course.reserved_peak));
     }
+    for (const EarlierPeak& peak : report_.timeline.earlier_peaks) {
+      if (peak.moment.device != device.device || peak.bytes <= value_in_ring(course, peak.what))
+        continue;
+      line("  before the ring {} {}; what it was made of is gone", name_of(peak.what),
+           mark(peak.bytes, peak.moment));
+    }
     const HostTotals& host = device.moment.host;
     if (host.managed + host.pinned + host.registered + host.vmm_host != 0) {
       line("  beside it: managed {}, pinned {}, registered {}", quantity(host.managed),
@@ -106,6 +134,21 @@ class TextWriter {
       line("  the driver refused {} request{}", grouped(course.failed_requests),
            course.failed_requests == 1 ? "" : "s");
     }
+  }
+
+  // Maxima that the ring itself shows are not told twice.
+  static uint64_t value_in_ring(const DeviceTimeline& course, RingPeak what) {
+    switch (what) {
+      case RingPeak::allocated:
+        return course.most_allocated;
+      case RingPeak::reserved:
+        return course.most_reserved;
+      case RingPeak::driver:
+        return course.most_in_use;
+      case RingPeak::used:
+        break;
+    }
+    return UINT64_MAX;  // measured, and no number of this ledger
   }
 
   void write_groups(const DeviceReport& device, const Unit& unit) {
@@ -204,6 +247,20 @@ std::string wrapped(std::string_view text, size_t indent) {
     text.remove_prefix(std::min(length + 1, text.size()));
   }
   return out;
+}
+
+std::string_view name_of(RingPeak what) {
+  switch (what) {
+    case RingPeak::allocated:
+      return "allocated";
+    case RingPeak::reserved:
+      return "reserved";
+    case RingPeak::driver:
+      return "driver";
+    case RingPeak::used:
+      return "used";
+  }
+  return "unknown";
 }
 
 std::vector<TableRow> rows_of(const CategoryTable& table) {

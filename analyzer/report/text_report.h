@@ -11,6 +11,9 @@ namespace vramtrack {
 
 inline constexpr size_t kReportWidth = 92;
 
+// "allocated": what a maximum of before a ring is of.
+std::string_view name_of(RingPeak what);
+
 std::string text_report(const Report& report);
 
 // Breaks a text into lines of at most kReportWidth columns, later ones indented.

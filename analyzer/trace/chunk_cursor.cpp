@@ -86,6 +86,10 @@ bool skip_definition(EventKind kind, Reader& in) {
       skip_varints(static_cast<int>(count));
       break;
     }
+    case EventKind::kept_event: {
+      CarriedEvent skipped;
+      return decode_carried(in, skipped);
+    }
     default:
       return false;  // of a length that this version does not know
   }

@@ -11,6 +11,7 @@
 #include "trace/crc32c.h"
 #include "trace/file_header.h"
 #include "trace/input_error.h"
+#include "trace/ring_index.h"
 
 namespace vramtrack {
 namespace {
@@ -43,6 +44,7 @@ class Builder {
 
   void run() {
     copy_slots();  // before the frames: a chunk that is sealed meanwhile is then found as a frame
+    if (index_.ring.area_count != 0) walk_ring();
     walk_frames();
     add_slots();
     std::stable_sort(
@@ -56,6 +58,7 @@ class Builder {
   void copy_slots();
   void add_slots();
   void walk_frames();
+  void walk_ring();
   uint64_t skip_zeros(uint64_t offset);
   Verdict take_frame(uint64_t offset, const FrameHeader& frame);
   bool take_body(uint64_t offset, const FrameHeader& frame, std::span<const uint8_t> body);
@@ -142,6 +145,33 @@ uint64_t Builder::skip_zeros(uint64_t offset) {
     if (got < kAlignment) break;
   }
   return file_.size();
+}
+
+void Builder::walk_ring() {
+  std::vector<RingGeneration> generations = read_ring(file_, index_.ring);
+  if (generations.empty()) {
+    throw InputError(fmt::format("{} is damaged: nothing of its ring can be read", file_.path()));
+  }
+  RingGeneration& first = generations.front();
+  if (first.number != 1) {
+    index_.carried = read_snapshot(file_, first);
+    index_.beginning = {
+        .sequence = first.sequence, .time_ns = first.time_ns, .complete = first.complete};
+  }
+  for (const RingGeneration& generation : generations) {
+    for (const RingFrame& frame : generation.chunks) {
+      if (!unpack_frame(file_, frame, raw_)) continue;  // overwritten meanwhile
+      const auto chunk = chunk_header(raw_);
+      if (!chunk || seen_.contains(identity(*chunk))) continue;
+      add(*chunk, raw_,
+          ChunkRef{.offset = frame.body_offset,
+                   .stored_bytes = frame.header.stored_bytes,
+                   .raw_bytes = frame.header.raw_bytes,
+                   .codec = static_cast<Codec>(frame.header.codec),
+                   .in_ring = true,
+                   .checksum = frame.header.checksum});
+    }
+  }
 }
 
 void Builder::walk_frames() {
@@ -249,7 +279,7 @@ bool Builder::take_body(uint64_t offset, const FrameHeader& frame, std::span<con
 }  // namespace
 
 ChunkIndex::ChunkIndex(const std::filesystem::path& path)
-    : file(path), header(read_file_header(file)) {
+    : file(path), header(read_file_header(file)), ring(read_ring_header(file, header)) {
 }
 
 void ChunkIndex::build(const std::function<bool(std::span<const uint8_t>)>& inspect) {
@@ -259,13 +289,18 @@ void ChunkIndex::build(const std::function<bool(std::span<const uint8_t>)>& insp
 std::span<const uint8_t> ChunkIndex::load(const ChunkRef& chunk,
                                           std::vector<uint8_t>& buffer) const {
   if (chunk.in_window) return std::span(window).subspan(chunk.offset, chunk.raw_bytes);
+  std::vector<uint8_t> stored(chunk.stored_bytes);
+  const bool there = file.read_exactly(chunk.offset, stored);
+  if (chunk.in_ring && (!there || crc32c(stored) != chunk.checksum)) {
+    throw InputError(fmt::format(
+        "{} went round its ring while it was being read; try again, or copy the file first",
+        file.path()));
+  }
+  if (!there) return {};
   if (chunk.codec == Codec::raw) {
-    buffer.resize(chunk.stored_bytes);
-    if (!file.read_exactly(chunk.offset, buffer)) return {};
+    buffer = std::move(stored);
     return buffer;
   }
-  std::vector<uint8_t> stored(chunk.stored_bytes);
-  if (!file.read_exactly(chunk.offset, stored)) return {};
   if (!decompress(stored, chunk.raw_bytes, buffer)) return {};
   return buffer;
 }

@@ -2,12 +2,15 @@
 // were not. One pass over the file finds, checks and counts them.
 //
 //   window slots   read first and kept: a live writer recycles them
+//   ring areas     their frames by generation (ring_index.h); older content is passed over
 //   frames         found one after another; zeros in between are reserved space that was never
 //                  written; after damage the search goes on 8 bytes further
 //
 // A chunk may be in both places, (slot, generation) says so; the frame wins, it is complete.
 #ifndef VRAMTRACK_ANALYZER_TRACE_CHUNK_INDEX_H
 #define VRAMTRACK_ANALYZER_TRACE_CHUNK_INDEX_H
+
+#include <vramtrack/trace_codec.h>
 
 #include <functional>
 #include <optional>
@@ -27,6 +30,8 @@ struct ChunkRef {
   uint32_t raw_bytes = 0;
   Codec codec = Codec::raw;
   bool in_window = false;
+  bool in_ring = false;  // a live writer may overwrite it: `checksum` tells
+  uint32_t checksum = 0;
 };
 
 struct ChunkIndex {
@@ -34,8 +39,11 @@ struct ChunkIndex {
 
   FileBytes file;
   FileHeader header;
-  std::vector<ChunkRef> chunks;  // by first sequence number, after build()
-  std::vector<uint8_t> window;   // copies of the slots that hold chunks
+  RingHeader ring;
+  std::optional<RingBeginning> beginning;  // of a ring that has overwritten events
+  std::vector<CarriedEvent> carried;       // what was live at the beginning
+  std::vector<ChunkRef> chunks;            // by first sequence number, after build()
+  std::vector<uint8_t> window;             // copies of the slots that hold chunks
   std::vector<std::string> symbols;
   std::string end_totals;
   Integrity integrity;
@@ -44,7 +52,8 @@ struct ChunkIndex {
   // whether all records could be read.
   void build(const std::function<bool(std::span<const uint8_t>)>& inspect);
 
-  // The bytes of a chunk, header and records, in `buffer`; empty where they are gone.
+  // The bytes of a chunk, header and records, in `buffer`; empty where they are gone. Throws
+  // InputError where the ring went round since build().
   [[nodiscard]] std::span<const uint8_t> load(const ChunkRef& chunk,
                                               std::vector<uint8_t>& buffer) const;
 };

@@ -48,6 +48,8 @@ bool DefinitionReader::read(EventKind kind, Reader& in) {
     }
     case EventKind::define_access:
       return read_access(in);
+    case EventKind::kept_event:
+      return decode_carried(in, kept_.emplace_back());
     default:
       return false;
   }

@@ -21,6 +21,8 @@ class DefinitionReader {
 
   // Reads the rest of a definition whose kind byte was read. False where it cannot be read.
   bool read(EventKind kind, Reader& in);
+  // Events that a ring keeps for good, in no order.
+  [[nodiscard]] const std::vector<CarriedEvent>& kept() const { return kept_; }
   // Resolves the ids. To be called once, after the last definition.
   RawDefinitions finish(RecordingInfo& info);
 
@@ -43,6 +45,7 @@ class DefinitionReader {
   std::unordered_map<uint32_t, size_t> stack_places_;
   std::vector<std::pair<uint32_t, StringId>> threads_;
   std::vector<std::pair<StringId, StringId>> metadata_;
+  std::vector<CarriedEvent> kept_;
 };
 
 }  // namespace vramtrack

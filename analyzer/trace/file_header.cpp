@@ -73,6 +73,26 @@ FileHeader read_file_header(const FileBytes& file) {
   return header;
 }
 
+RingHeader read_ring_header(const FileBytes& file, const FileHeader& header) {
+  RingHeader ring{};
+  if ((header.flags & kFileRing) == 0) return ring;
+  uint8_t bytes[sizeof(RingHeader)] = {};
+  if (header.header_bytes < sizeof(FileHeader) + sizeof(RingHeader) ||
+      !file.read_exactly(sizeof(FileHeader), bytes)) {
+    refuse(file, "is damaged: it is a ring and does not say where");
+  }
+  std::memcpy(&ring, bytes, sizeof(ring));
+  const uint64_t window_end =
+      header.window_offset + uint64_t{header.slot_bytes} * header.slot_count;
+  if (ring.area_count == 0 || ring.area_count > kMaxRingAreas || ring.offset < window_end ||
+      ring.area_bytes == 0 || ring.area_bytes > header.frames_offset ||
+      ring.offset > header.frames_offset ||
+      ring.area_bytes * ring.area_count > header.frames_offset - ring.offset) {
+    refuse(file, "is damaged: its ring contradicts itself");
+  }
+  return ring;
+}
+
 RecordingInfo read_info(const FileBytes& file, const FileHeader& header) {
   RecordingInfo info;
   info.source = RecordingInfo::Source::trace;
@@ -104,6 +124,8 @@ void apply_metadata(RecordingInfo& info, std::string_view key, std::string_view 
     info.pid = std::strtoull(std::string(value).c_str(), nullptr, 10);
   } else if (key == "tool_version") {
     info.tool_version = value;
+  } else if (key == "sample_bytes") {
+    info.sample_bytes = std::strtoull(std::string(value).c_str(), nullptr, 10);
   } else if (key == "simulated") {
     info.simulated = yes();
   } else if (key == "allocator_settings" || key == "PYTORCH_ALLOC_CONF" ||

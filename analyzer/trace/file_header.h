@@ -11,6 +11,9 @@ namespace vramtrack {
 // lengths that no writer produces.
 FileHeader read_file_header(const FileBytes& file);
 
+// Where a ring recording has its areas; area_count is 0 where the file is none.
+RingHeader read_ring_header(const FileBytes& file, const FileHeader& header);
+
 // What header and metadata say of the run.
 RecordingInfo read_info(const FileBytes& file, const FileHeader& header);
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -90,6 +91,13 @@ struct Integrity {
   uint64_t truncated_bytes = 0;   // at the end: a frame that was being written
 };
 
+// Where a ring recording begins: what came before is known by what it left behind.
+struct RingBeginning {
+  uint64_t sequence = 0;  // of the first event that is there: so many less one are gone
+  uint64_t time_ns = 0;
+  bool complete = true;  // false: what was live at the beginning is known in part
+};
+
 struct RecordingInfo {
   enum class Source { trace, snapshot };
   Source source = Source::trace;
@@ -106,6 +114,8 @@ struct RecordingInfo {
   std::vector<DeviceInfo> devices;
   uint64_t event_count = 0;  // 0 unknown: for progress bars
   uint64_t dropped_events = 0;
+  uint64_t sample_bytes = 0;          // blocks are sampled, one in so many bytes; 0: all are there
+  std::optional<RingBeginning> ring;  // earlier events were overwritten
   Integrity integrity;
   // Everything else the header or the snapshot said: rank variables, versions, settings.
   std::vector<std::pair<std::string, std::string>> metadata;

@@ -1,6 +1,7 @@
 #include "trace/trace_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -17,6 +18,68 @@ namespace {
 
 Damage damage_policy = Damage::refuse;
 
+// Sampled blocks are blocks like others, but for what they stand for.
+Event as_analyzed(Event event) {
+  if (event.kind == EventKind::sampled_block) {
+    event.kind = EventKind::block_alloc;
+    event.flags |= kEventSampled;
+  }
+  return event;
+}
+
+// What a ring carried over, as the events that made it. What surrounded them, the step, the phase
+// and the kernel that followed, is told by events of its own.
+class History {
+ public:
+  explicit History(const std::function<bool(const Event&)>& visit) : visit_(visit) {}
+
+  bool run(const std::vector<CarriedEvent>& history, const RingBeginning& beginning) {
+    for (const CarriedEvent& carried : history) {
+      if (!tell(carried)) return false;
+    }
+    return visit_(Event{.kind = EventKind::ring_restart,
+                        .sequence = beginning.sequence - 1,
+                        .time_ns = beginning.time_ns,
+                        .extra = beginning.sequence - 1});
+  }
+
+ private:
+  bool tell(const CarriedEvent& carried) {
+    Event event = as_analyzed(carried.event);
+    event.flags |= kEventCarried;
+    const auto besides = [&](EventKind kind) {
+      return Event{.kind = kind,
+                   .thread = event.thread,
+                   .sequence = event.sequence,
+                   .time_ns = event.time_ns,
+                   .flags = kEventCarried};
+    };
+    if (carried.step_plus_1 != step_plus_1_ && carried.step_plus_1 != 0 &&
+        event.kind != EventKind::ring_peak) {
+      Event step = besides(EventKind::step);
+      step.extra = carried.step_plus_1 - 1;
+      step_plus_1_ = carried.step_plus_1;
+      if (!visit_(step)) return false;
+    }
+    const bool in_phase = carried.phase != 0 && event.kind != EventKind::phase_push;
+    if (in_phase) {
+      Event push = besides(EventKind::phase_push);
+      push.text = carried.phase;
+      if (!visit_(push)) return false;
+    }
+    if (!visit_(event)) return false;
+    if (in_phase && !visit_(besides(EventKind::phase_pop))) return false;
+    if (carried.kernel == 0) return true;
+    Event kernel = besides(EventKind::kernel);
+    kernel.text = carried.kernel;
+    kernel.address = event.address;
+    return visit_(kernel);
+  }
+
+  const std::function<bool(const Event&)>& visit_;
+  uint64_t step_plus_1_ = 0;
+};
+
 // A chunk that is being read, and the bytes it is read from.
 struct OpenChunk {
   std::vector<uint8_t> buffer;
@@ -27,7 +90,14 @@ struct OpenChunk {
     const auto header = chunk_header(bytes);
     if (!header) return false;  // cut off by others since it was indexed
     cursor.emplace(*header, bytes);
-    return cursor->next_event();
+    return next(index.beginning ? index.beginning->sequence : 0);
+  }
+  // The next event that a ring has not given up.
+  bool next(uint64_t beginning) {
+    while (cursor->next_event()) {
+      if (sequence() >= beginning) return true;
+    }
+    return false;
   }
   [[nodiscard]] uint64_t sequence() const { return cursor->event().sequence; }
 };
@@ -66,8 +136,8 @@ class Merge {
     uint64_t until = open_.empty() ? UINT64_MAX : open_.front()->sequence();
     if (next_ < index_.chunks.size()) until = std::min(until, index_.chunks[next_].first_sequence);
     do {
-      if (!visit(chunk.cursor->event())) return false;
-      if (!chunk.cursor->next_event()) {
+      if (!visit(as_analyzed(chunk.cursor->event()))) return false;
+      if (!chunk.next(0)) {
         chunk.cursor.reset();
         return true;
       }
@@ -154,6 +224,21 @@ class Inspector {
   RecordingInfo& info_;
 };
 
+// Whether the process that writes the file runs on this machine; false where nobody can tell.
+bool writer_has_it_open(const RecordingInfo& info) {
+  char host[256] = {};
+  if (info.pid == 0 || gethostname(host, sizeof(host) - 1) != 0 || info.host != host) return false;
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(info.path, error);
+  std::filesystem::directory_iterator open_files(fmt::format("/proc/{}/fd", info.pid), error);
+  for (; !error && open_files != std::filesystem::directory_iterator();
+       open_files.increment(error)) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(open_files->path(), gone) == file) return true;
+  }
+  return false;
+}
+
 // One frame of a raw stack becomes one frame, or several where functions were inlined.
 void name_stacks(const RawDefinitions& raw, const FrameResolverFactory& factory,
                  Definitions& definitions, std::vector<std::string>& notes) {
@@ -186,6 +271,11 @@ TraceFile::TraceFile(const std::filesystem::path& path, const FrameResolverFacto
   info_.integrity = index_->integrity;
   judge_damage(damage);
 
+  gather_history(definitions.kept());
+  for (const CarriedEvent& kept : definitions.kept()) {
+    if (kept.event.kind == EventKind::device_info)
+      inspector.device_names.emplace_back(kept.event.device, kept.event.text);
+  }
   raw_ = definitions.finish(info_);
   if (!index_->symbols.empty()) raw_.symbols = index_->symbols.back();
   for (const auto& [ordinal, name] : inspector.device_names) {
@@ -217,12 +307,39 @@ void TraceFile::judge_damage(Damage damage) {
                                       found.corrupt_chunks, found.corrupt_bytes));
   }
   if (!info_.finished) {
-    info_.notes.emplace_back("the writer did not close the file: it was killed or still runs");
+    info_.notes.push_back(
+        writer_has_it_open(info_)
+            ? fmt::format("still being written by process {}: this is what it has recorded so far",
+                          info_.pid)
+            : "the writer did not close the file: it was killed or still runs");
   }
+}
+
+// What is known of the time before a ring's beginning: its snapshot, and the events that are kept
+// for good. Of those, later ones are in the chunks as well.
+void TraceFile::gather_history(const std::vector<CarriedEvent>& kept) {
+  for (const CarriedEvent& carried : kept) {
+    if (carried.event.kind == EventKind::device_info) note_device(info_, carried.event);
+  }
+  if (!index_->beginning) return;
+  info_.ring = index_->beginning;
+  history_ = std::move(index_->carried);
+  for (const CarriedEvent& carried : kept) {
+    if (carried.event.sequence < info_.ring->sequence) history_.push_back(carried);
+  }
+  std::stable_sort(history_.begin(), history_.end(),
+                   [](const CarriedEvent& a, const CarriedEvent& b) {
+                     return a.event.sequence < b.event.sequence;
+                   });
+  info_.notes.push_back(fmt::format(
+      "ring: begins at {:.3f} s; the {} earlier events are gone, what they left live is known{}",
+      static_cast<double>(info_.ring->time_ns) / 1e9, info_.ring->sequence - 1,
+      info_.ring->complete ? "" : " in part"));
 }
 
 // An access names its kernel through its list.
 void TraceFile::for_each(const std::function<bool(const Event&)>& visit) const {
+  if (info_.ring && !History(visit).run(history_, *info_.ring)) return;
   Merge(*index_).run([&](const Event& event) {
     if (event.kind != EventKind::kernel_access || event.extra == 0) return visit(event);
     Event named = event;

@@ -7,9 +7,12 @@
 #ifndef VRAMTRACK_ANALYZER_TRACE_TRACE_FILE_H
 #define VRAMTRACK_ANALYZER_TRACE_TRACE_FILE_H
 
+#include <vramtrack/trace_codec.h>
+
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "trace/raw_definitions.h"
 #include "trace/recording.h"
@@ -37,9 +40,11 @@ class TraceFile final : public Recording {
 
  private:
   void judge_damage(Damage damage);
+  void gather_history(const std::vector<CarriedEvent>& kept);
 
   std::unique_ptr<ChunkIndex> index_;
   RawDefinitions raw_;
+  std::vector<CarriedEvent> history_;  // of before a ring's beginning, in order
 };
 
 // Throws InputError where the file is no readable trace.

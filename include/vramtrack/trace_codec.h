@@ -23,6 +23,10 @@
 //   define_metadata  u8 kind, varint key string, varint value string
 //   define_access    u8 kind, varint id, varint name string, varint AccessFlag, varint count, then
 //                    count * varint (zigzag delta of the address to the previous one)
+//   kept_event       u8 kind, a carried record
+//
+// A carried record (ring recording): varint thread, varint step + 1 (0: before the first), varint
+// phase string, varint kernel string, then an event as above whose deltas are all from 0.
 #ifndef VRAMTRACK_TRACE_CODEC_H
 #define VRAMTRACK_TRACE_CODEC_H
 
@@ -239,6 +243,39 @@ inline bool decode_event(EventKind kind, Reader& in, CodecState& state, Event& e
     event.witness_reserved = state.witness_reserved = undelta(in.varint(), state.witness_reserved);
   if (has(Field::text)) event.text = static_cast<uint32_t>(in.varint());
   return in.ok();
+}
+
+// An event and what its chunk or the events around it would have said of it.
+struct CarriedEvent {
+  Event event;
+  uint64_t step_plus_1 = 0;
+  uint32_t phase = 0;
+  uint32_t kernel = 0;
+};
+
+inline constexpr size_t kMaxCarriedBytes = kMaxEventBytes + 4 * kMaxVarintBytes;
+
+inline size_t encode_carried(const CarriedEvent& carried, uint8_t* out) {
+  Writer w(out);
+  w.varint(carried.event.thread);
+  w.varint(carried.step_plus_1);
+  w.varint(carried.phase);
+  w.varint(carried.kernel);
+  CodecState from_zero;
+  return w.size() + encode_event(carried.event, from_zero, out + w.size());
+}
+
+inline bool decode_carried(Reader& in, CarriedEvent& carried) {
+  const auto thread = static_cast<uint32_t>(in.varint());
+  carried.step_plus_1 = in.varint();
+  carried.phase = static_cast<uint32_t>(in.varint());
+  carried.kernel = static_cast<uint32_t>(in.varint());
+  const auto kind = static_cast<EventKind>(in.byte());
+  CodecState from_zero;
+  if (!in.ok() || kind == EventKind::none || is_definition(kind)) return false;
+  if (!decode_event(kind, in, from_zero, carried.event)) return false;
+  carried.event.thread = thread;
+  return true;
 }
 
 }  // namespace vramtrack

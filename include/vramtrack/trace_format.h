@@ -7,6 +7,9 @@
 //   | window             |   `slot_count` slots of `slot_bytes`; a thread owns one slot and writes
 //   |  slot 0: ChunkHeader + records                  its records there, so that a kill loses
 //   nothing |  slot 1: ...       |
+//   +--------------------+ RingHeader::offset, in a ring recording only
+//   | area 0 | area 1 .. |   sealed chunks of events; the oldest area is overwritten, again and
+//   again
 //   +--------------------+ frames_offset
 //   | FrameHeader + body |   sealed chunks, appended in any order, 8-byte aligned
 //   | ...                |   other frames: symbols, end of file
@@ -62,9 +65,20 @@ static_assert(sizeof(FileHeader) == 80);
 
 enum FileFlag : uint32_t {
   kFileFinished = 1,  // the writer closed the file: all chunks are frames
-  kFileSampled = 2,   // block events are sampled (reserved for long jobs)
-  kFileRing = 4,      // old frames were recycled (reserved for long jobs)
+  kFileSampled = 2,   // blocks are sampled: metadata `sample_bytes` says how
+  kFileRing = 4,      // a RingHeader follows: chunks of events lie in areas that are recycled
 };
+
+// Follows FileHeader, before the metadata; `header_bytes` counts both.
+struct RingHeader {
+  uint64_t offset;      // of the first area, after the window
+  uint64_t area_bytes;  // the areas follow each other and end at or before frames_offset
+  uint32_t area_count;
+  uint32_t reserved;
+};
+static_assert(sizeof(RingHeader) == 24);
+
+inline constexpr uint32_t kMaxRingAreas = 64;
 
 struct ChunkHeader {
   uint32_t magic;       // kChunkMagic, 0 in a free slot
@@ -89,19 +103,35 @@ struct FrameHeader {
   uint16_t codec;  // Codec
   uint32_t stored_bytes;
   uint32_t raw_bytes;
-  uint32_t checksum;  // CRC-32C of the stored bytes
-  uint32_t reserved;
+  uint32_t checksum;         // CRC-32C of the stored bytes
+  uint32_t ring_generation;  // of the area's content, from 1; 0 outside the ring
 };
 static_assert(sizeof(FrameHeader) == 24);
 
 enum class FrameType : uint16_t {
   chunk = 1,     // ChunkHeader + records
   symbols = 2,   // JSON: what the addresses of this file mean, so that it can be read elsewhere
-  snapshot = 3,  // reserved: the live set at a moment, for ring recording
+  snapshot = 3,  // SnapshotHeader + carried records: a part of the live set, in a ring's area
   end = 4,       // the writer's own totals: JSON
 };
 
 enum class Codec : uint16_t { raw = 0, zstd = 1 };
+
+// The first frame of an area is part 0 of its generation's snapshot: what was live just before the
+// event `sequence`, and what else a reader must know of the time before.
+struct SnapshotHeader {
+  uint32_t generation;
+  uint32_t part;   // from 0, in order
+  uint32_t flags;  // SnapshotFlag
+  uint32_t reserved;
+  uint64_t sequence;
+  uint64_t time_ns;
+};
+static_assert(sizeof(SnapshotHeader) == 32);
+
+enum SnapshotFlag : uint32_t {
+  kSnapshotComplete = 1,  // the last part: none is missing
+};
 
 // What a record tells. Each record is
 //   kind (1 byte), then for events: sequence delta, time delta, field mask, fields (trace_codec.h)
@@ -171,8 +201,11 @@ enum class EventKind : uint8_t {
 
   // Bookkeeping.
   dropped = 96,        // extra = number of events that were lost before this one
-  sampled_block = 97,  // reserved: block_alloc that stands for extra bytes
-  ring_restart = 98,   // reserved: all before is incomplete
+  sampled_block = 97,  // block_alloc that stands for `extra` bytes of blocks like it
+  ring_restart = 98,   // made by the reader of a ring: all before is incomplete
+  ring_peak = 99,      // carried: a maximum since the start; object = RingPeak, device, size,
+                       // extra = step + 1 or 0; sequence and time are those of the moment
+  ring_segment = 100,  // carried: a caching allocator cuts its blocks out of the memory at address
 
   // Definitions. They have no sequence number and may stand in any chunk.
   define_string = 128,
@@ -182,6 +215,15 @@ enum class EventKind : uint8_t {
   define_thread = 132,
   define_metadata = 133,  // key and value strings learnt after the header was written
   define_access = 134,    // a kernel and the device addresses among its parameters
+  kept_event = 135,       // a carried record that a ring must not lose, whatever it overwrites
+};
+
+// What ring_peak is the maximum of.
+enum class RingPeak : uint64_t {
+  allocated = 1,  // the caching allocator's own count
+  reserved = 2,   // likewise
+  driver = 3,     // plain and stream-ordered allocations of the driver that were live
+  used = 4,       // of the device, by all processes, as measured
 };
 
 constexpr bool is_definition(EventKind kind) {
@@ -215,6 +257,8 @@ enum EventFlag : uint32_t {
   kEventRequestedKnown = 64,  // `requested` was seen, not derived from `size`
   kEventNoLayout = 128,       // kernel: where its parameters lie is not known
   kEventGraphNode = 256,      // kernel, copy or set in the executable graph `object`; runs with it
+  kEventCarried = 512,        // of the time before a ring begins: it made what was live then
+  kEventSampled = 1024,  // block_alloc read from a sampled_block: `extra` is what it stands for
 };
 
 enum AccessFlag : uint32_t {

@@ -86,7 +86,7 @@ void TraceWriter::append_frame(FrameType type, const std::vector<uint8_t>& raw) 
                               .stored_bytes = static_cast<uint32_t>(stored.size()),
                               .raw_bytes = static_cast<uint32_t>(raw.size()),
                               .checksum = plain_crc32c(stored),
-                              .reserved = 0});
+                              .ring_generation = 0});
   frames_.insert(frames_.end(), stored.begin(), stored.end());
   pad(frames_);
   frames_.insert(frames_.end(), options_.hole_bytes, 0);

@@ -178,7 +178,7 @@ TEST_CASE("A file made to waste our time does not") {
                             .stored_bytes = claimed,
                             .raw_bytes = claimed,
                             .checksum = 1,
-                            .reserved = 0};
+                            .ring_generation = 0};
     const auto* bytes = reinterpret_cast<const uint8_t*>(&frame);
     file.insert(file.end(), bytes, bytes + sizeof(frame));
   }

@@ -21,9 +21,10 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path, ignored);
 }
 
-pid_t start_writer(const fs::path& folder, const std::vector<std::string>& arguments,
-                   const Environment& environment, const std::string& output) {
-  std::vector<char*> argv = {const_cast<char*>(RECORD_WRITER)};
+pid_t start_program(const char* program, const fs::path& folder,
+                    const std::vector<std::string>& arguments, const Environment& environment,
+                    const std::string& output) {
+  std::vector<char*> argv = {const_cast<char*>(program)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t child = fork();
@@ -36,6 +37,11 @@ pid_t start_writer(const fs::path& folder, const std::vector<std::string>& argum
   dup2(fd, STDERR_FILENO);
   execv(argv[0], argv.data());
   _exit(95);
+}
+
+pid_t start_writer(const fs::path& folder, const std::vector<std::string>& arguments,
+                   const Environment& environment, const std::string& output) {
+  return start_program(RECORD_WRITER, folder, arguments, environment, output);
 }
 
 int run_writer(const fs::path& folder, const std::vector<std::string>& arguments,

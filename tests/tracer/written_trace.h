@@ -21,6 +21,9 @@ struct TemporaryFolder {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
+pid_t start_program(const char* program, const std::filesystem::path& folder,
+                    const std::vector<std::string>& arguments, const Environment& environment = {},
+                    const std::string& output = "");
 pid_t start_writer(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                    const Environment& environment = {}, const std::string& output = "");
 // The status of waitpid().

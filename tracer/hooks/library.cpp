@@ -5,6 +5,7 @@
 #include "hooks/first_contact.h"
 #include "hooks/pending_frees.h"
 #include "hooks/real_functions.h"
+#include "hooks/sampling.h"
 #include "record/config.h"
 #include "record/guard.h"
 #include "record/process.h"
@@ -33,6 +34,7 @@ namespace {
 void forget_parent() {
   stacks_after_fork_child();
   forget_pending_frees();
+  forget_sampled();
 #ifdef VRAMTRACK_HAVE_HELPER
   python_helper_after_fork_child();
 #endif

@@ -15,6 +15,7 @@
 #include "hooks/loaded_objects.h"
 #include "hooks/pending_frees.h"
 #include "hooks/real_functions.h"
+#include "hooks/sampling.h"
 #include "record/config.h"
 #include "record/guard.h"
 #include "record/process.h"
@@ -94,6 +95,7 @@ void block_allocated(Event& event, bool on_gpu) {
     see_device(event.device);
     forget_event_records();
   }
+  if (!keep_allocation(event)) return;
   event.stack = capture_stack();
   event.text = captured_module();
   record(event);
@@ -102,6 +104,7 @@ void block_allocated(Event& event, bool on_gpu) {
 
 void block_freed(Event& event, bool on_gpu) {
   event.kind = EventKind::block_free;
+  if (!keep_free(event)) return forget_event_records();
   if (on_gpu && begin_pending_free(event.address, event.device)) event.flags |= kEventPendingFree;
   record(event);
 }

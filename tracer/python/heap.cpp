@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stack/pages.h"
+#include "record/pages.h"
 #include "stack/python_layout.h"
 
 namespace vramtrack {

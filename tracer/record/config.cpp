@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "record/ring.h"
+
 namespace vramtrack {
 namespace {
 
@@ -21,6 +23,19 @@ const char* variable(const char* name) {
 
 void read_switch(const char* name, bool& option) {
   if (const char* value = variable(name)) option = !is_off(value);
+}
+
+// "64K", "512M", "2GiB", "1000000".
+uint64_t read_size(const char* name) {
+  const char* value = variable(name);
+  if (value == nullptr || is_off(value)) return 0;
+  char* unit = nullptr;
+  const double number = std::strtod(value, &unit);
+  while (*unit == ' ') ++unit;
+  const char letter = static_cast<char>(*unit | 0x20);
+  const unsigned shift = letter == 'k' ? 10 : letter == 'm' ? 20 : letter == 'g' ? 30 : 0;
+  if (!(number > 0) || number > 1e12) return 0;
+  return static_cast<uint64_t>(number * static_cast<double>(uint64_t{1} << shift));
 }
 
 }  // namespace
@@ -48,6 +63,11 @@ void read_config() {
   }
   if (const char* seconds = variable("VRAMTRACK_SAMPLE_SECONDS"))
     c.sample_seconds = static_cast<uint32_t>(std::strtoul(seconds, nullptr, 10));
+  c.ring_bytes = read_size("VRAMTRACK_RING");
+  if (c.ring_bytes != 0 && c.ring_bytes < kLeastRingBytes) c.ring_bytes = kLeastRingBytes;
+  c.sample_bytes = read_size("VRAMTRACK_SAMPLE");
+  if (const char* seed = variable("VRAMTRACK_SAMPLE_SEED"))
+    c.sample_seed = std::strtoull(seed, nullptr, 10);
   c.preload = variable("LD_PRELOAD");
   c.output = variable("VRAMTRACK_OUTPUT");
   c.job_list = variable("VRAMTRACK_JOB");

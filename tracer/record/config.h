@@ -19,6 +19,9 @@ struct Config {
   bool simulated = false;         // VRAMTRACK_SIMULATED: `run --simulate` started us
   bool write_mode = false;        // VRAMTRACK_WRITE_MODE: as on a network file system
   uint32_t sample_seconds = 10;   // VRAMTRACK_SAMPLE_SECONDS: cuMemGetInfo at most this often
+  uint64_t ring_bytes = 0;        // VRAMTRACK_RING: keep the last so many bytes of events, 0 all
+  uint64_t sample_bytes = 0;      // VRAMTRACK_SAMPLE: one block in so many bytes, 0 all
+  uint64_t sample_seed = 0;       // VRAMTRACK_SAMPLE_SEED: which blocks, 0 by chance; for tests
   const char* output = nullptr;   // VRAMTRACK_OUTPUT: folder or file
   const char* preload = nullptr;  // LD_PRELOAD, as the loader saw it
   const char* job_list = nullptr;  // VRAMTRACK_JOB: where `run` learns which files were written

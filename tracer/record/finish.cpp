@@ -10,6 +10,7 @@
 #include "record/guard.h"
 #include "record/process.h"
 #include "record/recorder.h"
+#include "record/ring.h"
 #include "record/slots.h"
 #include "record/system_files.h"
 #include "record/text.h"
@@ -94,6 +95,7 @@ void finish(void* /*unused*/) {
   const Guard guard;
   if (output_path()[0] == '\0' || !is_running()) return;
   seal_all_slots();
+  ring_finish();
   append_totals();
   output_file().header()->flags |= kFileFinished;
   output_file().commit_header();

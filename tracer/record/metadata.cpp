@@ -106,6 +106,8 @@ std::string_view make_metadata() {
   json.add(",\"stacks\":")
       .add_json(config().native_stacks ? (config().python_stacks ? "both" : "native")
                                        : (config().python_stacks ? "python" : "none"));
+  if (config().ring_bytes != 0) json.add(",\"ring_bytes\":").add(config().ring_bytes);
+  if (config().sample_bytes != 0) json.add(",\"sample_bytes\":").add(config().sample_bytes);
   add_environment(json);
   add_command(json);
   json.add("}");

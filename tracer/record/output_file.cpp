@@ -55,8 +55,30 @@ int move_up(int fd) {
 
 }  // namespace
 
+// A frame before it has a place.
+struct FrameImage {
+  FrameImage(FrameType type, const void* raw, size_t bytes, bool compress)
+      : compressed(raw, compress ? bytes : 0) {
+    const bool smaller = compress && compressed.data() != nullptr;
+    body = smaller ? compressed.data() : raw;
+    body_bytes = smaller ? compressed.size() : bytes;
+    header.magic = kFrameMagic;
+    header.type = static_cast<uint16_t>(type);
+    header.codec = static_cast<uint16_t>(smaller ? Codec::zstd : Codec::raw);
+    header.stored_bytes = static_cast<uint32_t>(body_bytes);
+    header.raw_bytes = static_cast<uint32_t>(bytes);
+    header.checksum = crc32c(0, body, body_bytes);
+  }
+  [[nodiscard]] uint64_t total() const { return round_up(sizeof header + body_bytes, 8); }
+
+  const Compressed compressed;
+  FrameHeader header{};
+  const void* body = nullptr;
+  size_t body_bytes = 0;
+};
+
 const char* OutputFile::create(const char* path, std::string_view metadata, uint32_t slot_bytes,
-                               uint32_t slot_count) {
+                               uint32_t slot_count, uint64_t ring_bytes, uint32_t ring_areas) {
   abandon();
   const size_t path_bytes = std::strlen(path) + 1;
   if (path_bytes > sizeof path_) return "its path is too long";
@@ -72,9 +94,18 @@ const char* OutputFile::create(const char* path, std::string_view metadata, uint
   device_ = status.st_dev;
   inode_ = status.st_ino;
 
-  const uint64_t window_offset = round_up(sizeof(FileHeader) + metadata.size(), kPage);
+  const bool ring = ring_bytes != 0;
+  const size_t header_bytes = sizeof(FileHeader) + (ring ? sizeof(RingHeader) : 0);
+  const uint64_t window_offset = round_up(header_bytes + metadata.size(), kPage);
   base_bytes_ = window_offset + size_t{slot_bytes} * slot_count;
-  if (!map_window()) {
+  ring_ = RingHeader{};
+  if (ring)
+    ring_ = {.offset = base_bytes_,
+             .area_bytes = round_up(ring_bytes / ring_areas, kPage),
+             .area_count = ring_areas,
+             .reserved = 0};
+  const uint64_t frames_offset = base_bytes_ + ring_.area_bytes * ring_.area_count;
+  if (!map_window() || (ring && !reserve(frames_offset))) {
     const char* why = error_text(errno);
     unlink(path);
     abandon();
@@ -82,18 +113,20 @@ const char* OutputFile::create(const char* path, std::string_view metadata, uint
   }
   header_ = reinterpret_cast<FileHeader*>(base_);
   window_ = base_ + window_offset;
-  frame_end_.store(base_bytes_, std::memory_order_relaxed);
+  frame_end_.store(frames_offset, std::memory_order_relaxed);
 
-  std::memcpy(base_ + sizeof(FileHeader), metadata.data(), metadata.size());
+  std::memcpy(base_ + sizeof(FileHeader), &ring_, header_bytes - sizeof(FileHeader));
+  std::memcpy(base_ + header_bytes, metadata.data(), metadata.size());
   FileHeader& h = *header_;
   h.format_version = kFormatVersion;
-  h.header_bytes = sizeof(FileHeader);
+  h.header_bytes = static_cast<uint32_t>(header_bytes);
+  h.flags = ring ? kFileRing : 0U;
   h.metadata_bytes = static_cast<uint32_t>(metadata.size());
   h.slot_bytes = slot_bytes;
   h.slot_count = slot_count;
   h.window_offset = window_offset;
-  h.frames_offset = base_bytes_;
-  h.frames_end = base_bytes_;
+  h.frames_offset = frames_offset;
+  h.frames_end = frames_offset;
   return nullptr;
 }
 
@@ -119,6 +152,12 @@ bool OutputFile::map_window() {
   // A core dump of the host has no use for it.
   madvise(base, base_bytes_, MADV_DONTDUMP);
   return true;
+}
+
+// Up to here the file exists, without taking room on the disk.
+bool OutputFile::reserve(uint64_t bytes) {
+  const FileSizeSignalBlocked blocked;
+  return ftruncate(fd_, static_cast<off_t>(bytes)) == 0;
 }
 
 void OutputFile::abandon() {
@@ -176,43 +215,45 @@ bool OutputFile::commit(const ChunkHeader* slot, const void* at, size_t bytes) {
 bool OutputFile::commit_header() {
   if (mapped_) return true;
   const FileSizeSignalBlocked blocked;
-  return verify_descriptor() && write_at(base_, sizeof(FileHeader) + header_->metadata_bytes, 0);
+  return verify_descriptor() &&
+         write_at(base_, size_t{header_->header_bytes} + header_->metadata_bytes, 0);
+}
+
+// Header first and all in one call: a kill in the middle leaves a length to skip by.
+bool OutputFile::write_frame(const FrameImage& frame, uint64_t offset) {
+  static constexpr uint8_t kPadding[8] = {};
+  const size_t unpadded = sizeof frame.header + frame.body_bytes;
+  iovec parts[3] = {{const_cast<FrameHeader*>(&frame.header), sizeof frame.header},
+                    {const_cast<void*>(frame.body), frame.body_bytes},
+                    {const_cast<uint8_t*>(kPadding), frame.total() - unpadded}};
+  ssize_t written = 0;
+  do written = pwritev(fd_, parts, 3, static_cast<off_t>(offset));
+  while (written < 0 && errno == EINTR);
+  return written == static_cast<ssize_t>(frame.total());
 }
 
 bool OutputFile::append_frame(FrameType type, const void* body, size_t bytes, bool compress) {
-  static constexpr uint8_t kPadding[8] = {};
-  const Compressed compressed(body, compress ? bytes : 0);
-  const bool smaller = compress && compressed.data() != nullptr;
-  const void* stored = smaller ? compressed.data() : body;
-  const size_t stored_bytes = smaller ? compressed.size() : bytes;
-
-  FrameHeader frame{};
-  frame.magic = kFrameMagic;
-  frame.type = static_cast<uint16_t>(type);
-  frame.codec = static_cast<uint16_t>(smaller ? Codec::zstd : Codec::raw);
-  frame.stored_bytes = static_cast<uint32_t>(stored_bytes);
-  frame.raw_bytes = static_cast<uint32_t>(bytes);
-  frame.checksum = crc32c(0, stored, stored_bytes);
-
-  const size_t unpadded = sizeof frame + stored_bytes;
-  const uint64_t total = round_up(unpadded, 8);
+  const FrameImage frame(type, body, bytes, compress);
   const FileSizeSignalBlocked blocked;
   if (!verify_descriptor()) return false;
-  const uint64_t at = frame_end_.fetch_add(total, std::memory_order_relaxed);
-  // Header first and all in one call: a kill in the middle leaves a length to skip by.
-  iovec parts[3] = {{&frame, sizeof frame},
-                    {const_cast<void*>(stored), stored_bytes},
-                    {const_cast<uint8_t*>(kPadding), total - unpadded}};
-  ssize_t written = 0;
-  do written = pwritev(fd_, parts, 3, static_cast<off_t>(at));
-  while (written < 0 && errno == EINTR);
-  if (written != static_cast<ssize_t>(total)) {
-    uint64_t end = at + total;  // give the space back, unless somebody took the next
+  const uint64_t at = frame_end_.fetch_add(frame.total(), std::memory_order_relaxed);
+  if (!write_frame(frame, at)) {
+    uint64_t end = at + frame.total();  // give the space back, unless somebody took the next
     frame_end_.compare_exchange_strong(end, at, std::memory_order_relaxed);
     return false;
   }
-  std::atomic_ref<uint64_t>(header_->frames_end).store(at + total, std::memory_order_relaxed);
+  std::atomic_ref<uint64_t>(header_->frames_end)
+      .store(at + frame.total(), std::memory_order_relaxed);
   return true;
+}
+
+uint64_t OutputFile::write_ring_frame(FrameType type, const void* body, size_t bytes,
+                                      uint64_t offset, uint64_t room, uint32_t generation) {
+  FrameImage frame(type, body, bytes, /*compress=*/true);
+  frame.header.ring_generation = generation;
+  if (frame.total() > room) return 0;
+  const FileSizeSignalBlocked blocked;
+  return verify_descriptor() && write_frame(frame, offset) ? frame.total() : 0;
 }
 
 }  // namespace vramtrack

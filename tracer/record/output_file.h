@@ -22,13 +22,15 @@ namespace vramtrack {
 
 class OutputFile {
  public:
-  // Creates the file. Returns nullptr, or why it cannot be written to.
+  // Creates the file, with areas for a ring where `ring_bytes` is not 0. Returns nullptr, or why it
+  // cannot be written to.
   const char* create(const char* path, std::string_view metadata, uint32_t slot_bytes,
-                     uint32_t slot_count);
+                     uint32_t slot_count, uint64_t ring_bytes, uint32_t ring_areas);
   // Forgets a file that belongs to the parent process, without writing to it.
   void abandon();
 
   [[nodiscard]] FileHeader* header() { return header_; }
+  [[nodiscard]] RingHeader ring() const { return ring_; }
   [[nodiscard]] ChunkHeader* slot(uint32_t index) {
     return reinterpret_cast<ChunkHeader*>(window_ + size_t{index} * slot_bytes_);
   }
@@ -41,6 +43,10 @@ class OutputFile {
   // Likewise for the file's header.
   bool commit_header();
   bool append_frame(FrameType type, const void* body, size_t bytes, bool compress);
+  // Writes a frame of the ring's current generation at `offset`. Returns its length; 0 where it is
+  // longer than `room` or could not be written.
+  uint64_t write_ring_frame(FrameType type, const void* body, size_t bytes, uint64_t offset,
+                            uint64_t room, uint32_t generation);
 
   // False where the file was truncated or is no longer ours.
   bool intact();
@@ -48,8 +54,10 @@ class OutputFile {
 
  private:
   bool map_window();
+  bool reserve(uint64_t bytes);
   bool verify_descriptor();
   bool write_at(const void* data, size_t bytes, uint64_t offset);
+  bool write_frame(const struct FrameImage& frame, uint64_t offset);
 
   int fd_ = -1;
   dev_t device_ = 0;
@@ -58,6 +66,7 @@ class OutputFile {
   uint8_t* base_ = nullptr;  // header page, then the window
   size_t base_bytes_ = 0;
   FileHeader* header_ = nullptr;
+  RingHeader ring_{};
   uint8_t* window_ = nullptr;
   uint32_t slot_bytes_ = 0;
   uint32_t slot_count_ = 0;

@@ -14,6 +14,7 @@
 #include "record/guard.h"
 #include "record/metadata.h"
 #include "record/recorder.h"
+#include "record/ring.h"
 #include "record/slots.h"
 #include "record/strings.h"
 #include "record/text.h"
@@ -60,7 +61,8 @@ const char* open_output(std::string_view metadata) {
     Text path(g_path, sizeof g_path);
     choose_file_name(path, attempt);
     errno = 0;
-    const char* why = g_file.create(g_path, metadata, kDefaultSlotBytes, kDefaultSlotCount);
+    const char* why = g_file.create(g_path, metadata, kDefaultSlotBytes, kDefaultSlotCount,
+                                    config().ring_bytes, kRingAreas);
     if (why == nullptr || errno != EEXIST) return why;
   }
   return "no free name";
@@ -91,6 +93,11 @@ bool start_recording() {
   FileHeader& header = *g_file.header();
   header.start_realtime_ns = realtime;
   header.start_monotonic_ns = g_start_monotonic_ns;
+  if (config().sample_bytes != 0) header.flags |= kFileSampled;
+  if (!ring_start()) {
+    disable("cannot write the ring of the trace file; nothing is recorded");
+    return false;
+  }
   std::atomic_thread_fence(std::memory_order_release);
   // The magic last: before it the file is not a trace.
   for (size_t i = 0; i < sizeof header.magic; ++i) header.magic[i] = kFileMagic[i];
@@ -211,6 +218,8 @@ void count_dropped(uint64_t events) {
   const uint64_t total = g_dropped.fetch_add(events, std::memory_order_relaxed) + events;
   std::atomic_ref<uint64_t>(g_file.header()->dropped_events)
       .store(total, std::memory_order_relaxed);
+  // A mapped header needs no more; else often enough for the order of magnitude to survive a kill.
+  if ((total & (total - 1)) == 0) g_file.commit_header();
 }
 
 }  // namespace vramtrack

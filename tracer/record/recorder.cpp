@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "record/carry.h"
 #include "record/finish.h"
 #include "record/process.h"
+#include "record/ring.h"
 #include "record/slots.h"
 
 namespace vramtrack {
@@ -45,20 +47,53 @@ bool still_intact(uint64_t now_ns) {
   return false;
 }
 
-bool append(Event& event) {
-  const uint64_t now_ns = trace_time_ns();
-  if (!still_intact(now_ns)) return false;
-  introduce_thread();
+// Encodes the event into the calling thread's slot. False where there is no room; in a ring the
+// event has its number all the same.
+bool write_event(Event& event) {
   Slot* slot = lock_own_slot(kMaxEventBytes);
+  if (slot == nullptr && !ring_on()) return false;
+  event.sequence = next_sequence().fetch_add(1, std::memory_order_relaxed);
   if (slot == nullptr) return false;
   const CodecState before = slot->codec;
-  event.sequence = next_sequence().fetch_add(1, std::memory_order_relaxed);
-  event.time_ns = now_ns;
   const size_t bytes = encode_event(event, slot->codec, slot_position(*slot));
   const bool written = commit_record(*slot, bytes, /*is_event=*/true);
   if (!written) slot->codec = before;
   unlock_slot(*slot);
   return written;
+}
+
+bool write_record(const uint8_t* record, size_t bytes) {
+  Slot* slot = lock_definition_slot(bytes);
+  if (slot == nullptr) return false;
+  std::memcpy(slot_position(*slot), record, bytes);
+  const bool written = commit_record(*slot, bytes, /*is_event=*/false);
+  unlock_slot(*slot);
+  return written;
+}
+
+// What a ring must do besides, written or not: the next snapshot then makes up for what was lost.
+bool follow(const Event& event) {
+  bool kept = true;
+  if (must_be_kept(event.kind)) {
+    uint8_t record[1 + kMaxCarriedBytes];
+    record[0] = static_cast<uint8_t>(EventKind::kept_event);
+    kept = write_record(record, 1 + encode_carried(carried(event), record + 1));
+  }
+  carry(event);
+  ring_advance();
+  return kept;
+}
+
+bool append(Event& event) {
+  event.time_ns = trace_time_ns();
+  if (!still_intact(event.time_ns)) return false;
+  introduce_thread();
+  const RingLock ring;
+  if (!ring.held()) return false;
+  const bool written = write_event(event);
+  if (!ring_on()) return written;
+  event.thread = thread_number();
+  return follow(event) && written;
 }
 
 }  // namespace
@@ -73,12 +108,8 @@ void record(Event& event) {
 
 bool write_definition(const uint8_t* record, size_t bytes) {
   if (!ensure_running()) return false;
-  Slot* slot = lock_own_slot(bytes);
-  if (slot == nullptr) return false;
-  std::memcpy(slot_position(*slot), record, bytes);
-  const bool written = commit_record(*slot, bytes, /*is_event=*/false);
-  unlock_slot(*slot);
-  return written;
+  const RingLock ring;
+  return ring.held() && write_record(record, bytes);
 }
 
 }  // namespace vramtrack

@@ -11,11 +11,13 @@
 #include "record/guard.h"
 #include "record/process.h"
 #include "record/recorder.h"
+#include "record/ring.h"
 
 namespace vramtrack {
 namespace {
 
 constexpr uint32_t kNoSlot = ~0U;
+constexpr uint32_t kDefinitionSlot = kDefaultSlotCount - 1;
 constexpr uint64_t kRetryNs = 1'000'000'000;
 constexpr int kLockAttempts = 300;  // then the slot is left to whoever holds it
 constexpr int kAcquireRounds = 16;
@@ -64,6 +66,11 @@ bool is_gone(uint32_t tid) {
   return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
 }
 
+// Slots that threads write their events to.
+uint32_t thread_slots() {
+  return ring_on() ? kDefinitionSlot : kDefaultSlotCount;
+}
+
 void set_used(Slot& slot, uint32_t used) {
   ChunkHeader* chunk = output_file().slot(slot.index);
   std::atomic_ref<uint32_t>(chunk->used_bytes).store(used, std::memory_order_release);
@@ -98,8 +105,11 @@ bool seal(Slot& slot) {
   }
   if (slot.refused_at_ns != 0 && trace_time_ns() - slot.refused_at_ns < kRetryNs) return false;
   const ChunkHeader* chunk = output_file().slot(slot.index);
-  const bool written = output_file().append_frame(FrameType::chunk, chunk,
-                                                  sizeof *chunk + slot.used, /*compress=*/true);
+  const size_t bytes = sizeof *chunk + slot.used;
+  const bool written =
+      slot.index < thread_slots() && ring_on()
+          ? ring_append(chunk, bytes)
+          : output_file().append_frame(FrameType::chunk, chunk, bytes, /*compress=*/true);
   slot.refused_at_ns = written ? 0 : trace_time_ns();
   if (!written) return false;
   g_seals.fetch_add(1, std::memory_order_relaxed);
@@ -130,8 +140,8 @@ void take(Slot& slot, uint32_t index, Thread& t) {
 // Takes the first slot that `may_take` accepts, sealing what it holds.
 template <class Accept>
 bool take_slot(Thread& t, Accept may_take) {
-  for (uint32_t i = 0; i < kDefaultSlotCount; ++i) {
-    const uint32_t index = (t.number + i) % kDefaultSlotCount;
+  for (uint32_t i = 0; i < thread_slots(); ++i) {
+    const uint32_t index = (t.number + i) % thread_slots();
     Slot& slot = g_slots[index];
     if (!try_lock(slot)) continue;
     if (may_take(slot) && (slot.used == 0 || seal(slot))) {
@@ -145,7 +155,8 @@ bool take_slot(Thread& t, Accept may_take) {
 
 uint64_t oldest_use() {
   uint64_t oldest = ~uint64_t{0};
-  for (Slot& slot : g_slots) {
+  for (uint32_t i = 0; i < thread_slots(); ++i) {
+    Slot& slot = g_slots[i];
     if (!try_lock(slot)) continue;
     if (slot.last_time_ns < oldest && slot.refused_at_ns == 0) oldest = slot.last_time_ns;
     unlock_slot(slot);
@@ -217,6 +228,17 @@ Slot* lock_own_slot(size_t bytes) {
   return nullptr;
 }
 
+Slot* lock_definition_slot(size_t bytes) {
+  if (!ring_on()) return lock_own_slot(bytes);
+  const size_t capacity = output_file().slot_bytes() - sizeof(ChunkHeader);
+  Slot& slot = g_slots[kDefinitionSlot];
+  if (bytes > capacity || !lock(slot)) return nullptr;
+  if (slot.generation == 0) open_chunk(slot);
+  if (slot.used + bytes <= capacity || seal(slot)) return &slot;
+  unlock_slot(slot);
+  return nullptr;
+}
+
 void unlock_slot(Slot& slot) {
   slot.lock.store(0, std::memory_order_release);
 }
@@ -247,6 +269,10 @@ bool commit_record(Slot& slot, size_t bytes, bool is_event) {
   return true;
 }
 
+uint32_t thread_number() {
+  return current_thread().number;
+}
+
 bool take_thread_introduction(uint32_t& thread, uint32_t& tid) {
   Thread& t = current_thread();
   if (t.introduced) return false;
@@ -257,6 +283,8 @@ bool take_thread_introduction(uint32_t& thread, uint32_t& tid) {
 }
 
 void seal_all_slots() {
+  const RingLock ring;
+  if (!ring.held()) return;
   for (Slot& slot : g_slots) {
     if (!lock(slot)) continue;
     if (slot.used != 0) seal(slot);

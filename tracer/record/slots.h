@@ -39,6 +39,9 @@ struct alignas(64) Slot {
 // The calling thread's slot, locked, with room for `bytes` more; nullptr where there is none.
 // Release it with unlock_slot().
 Slot* lock_own_slot(size_t bytes);
+// Likewise for a definition. A ring keeps definitions apart, in the last slot, because it
+// overwrites what it keeps with the events.
+Slot* lock_definition_slot(size_t bytes);
 void unlock_slot(Slot& slot);
 
 // Where the next record goes.
@@ -46,6 +49,7 @@ uint8_t* slot_position(Slot& slot);
 // Makes the `bytes` that were written there part of the file.
 bool commit_record(Slot& slot, size_t bytes, bool is_event);
 
+uint32_t thread_number();  // of the calling thread
 // True at the thread's first call in this file: its name is to be defined.
 bool take_thread_introduction(uint32_t& thread, uint32_t& tid);
 

@@ -7,6 +7,7 @@
 
 #include "record/process.h"
 #include "record/recorder.h"
+#include "record/ring.h"
 #include "record/slice.h"
 #include "record/slots.h"
 
@@ -45,7 +46,9 @@ uint64_t hash_text(std::string_view text) {
 // Writes the definition in place: the text may be larger than any buffer of ours.
 uint32_t define(std::string_view text) {
   const uint32_t id = g_next_id.fetch_add(1, std::memory_order_relaxed);
-  Slot* slot = lock_own_slot(1 + 2 * kMaxVarintBytes + text.size());
+  const RingLock ring;
+  if (!ring.held()) return 0;
+  Slot* slot = lock_definition_slot(1 + 2 * kMaxVarintBytes + text.size());
   if (slot == nullptr) return 0;
   Writer w(slot_position(*slot));
   w.byte(static_cast<uint8_t>(EventKind::define_string));

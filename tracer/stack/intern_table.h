@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "stack/pages.h"
+#include "record/pages.h"
 
 namespace vramtrack {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "record/recorder.h"
-#include "stack/pages.h"
+#include "record/pages.h"
 
 namespace vramtrack {
 namespace {

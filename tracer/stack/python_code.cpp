@@ -8,7 +8,7 @@
 
 #include "record/recorder.h"
 #include "stack/intern_table.h"
-#include "stack/pages.h"
+#include "record/pages.h"
 #include "stack/python_frames.h"
 
 namespace vramtrack {

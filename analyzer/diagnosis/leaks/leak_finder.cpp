@@ -39,6 +39,7 @@ struct Site {
   std::vector<double> bytes;
   std::vector<double> blocks;
   double young_share = 0;  // weighted by live blocks
+  double variance = 0;     // of the bytes at the end, where blocks are sampled
 };
 
 std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definitions) {
@@ -59,6 +60,7 @@ std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definiti
       site.blocks[i] += stack.blocks[i];
     }
     site.young_share += stack.young_share * stack.blocks.back();
+    site.variance += stack.variance;
   }
   std::vector<Site> sites;
   for (auto& [key, site] : by_name) {
@@ -136,7 +138,7 @@ bool is_over(const std::vector<double>& settled) {
 }
 
 uint64_t step_at(const LiveSeries& series, size_t sample) {
-  return series.by_step && sample < series.steps.size() ? series.steps[sample] : sample;
+  return sample < series.steps.size() ? series.steps[sample] : sample;
 }
 
 void fill_rates(LeakFinding& finding, const LiveSeries& series) {
@@ -175,13 +177,18 @@ LeakFinding describe(const Site& site, const Trend& trend, const LiveSeries& ser
   for (const StackSeries* member : members) finding.stacks.push_back(member->stack);
   finding.live_bytes = site.bytes.back();
   finding.live_blocks = site.blocks.back();
+  finding.standard_error = std::sqrt(site.variance);
   const size_t start = start_of_growth(site.bytes);
   finding.first_step = step_at(series, start);
   finding.grown_bytes = site.bytes.back() - site.bytes[start];
   finding.confidence = std::clamp(1.0 - trend.p_value, 0.0, 1.0) * std::fabs(trend.tau);
   finding.why = fmt::format(
       "rises in {:.0f} % of all pairs of {} after the warm-up (p = {:.1g}), and is still rising",
-      100 * (1 + trend.tau) / 2, series.by_step ? "steps" : "samples", trend.p_value);
+      100 * (1 + trend.tau) / 2,
+      series.by_step     ? "steps"
+      : series.by_period ? "periods"
+                         : "samples",
+      trend.p_value);
   if (finding.kind == LeakFinding::Kind::growing_buffer)
     finding.why += "; but what is live was made lately: it is replaced by larger memory, not kept";
   fill_time_to_oom(finding, recording, series);
@@ -254,7 +261,7 @@ std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& 
       entry.stack = block.stack;
       entry.device = ordinal;
       entry.known_good = good;
-      entry.bytes += block.size;
+      entry.bytes += block.bytes();
       ++entry.blocks;
     });
   }
@@ -286,7 +293,11 @@ LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
   const LiveSeries series = sample_live_bytes(recording, timeline);
   report.by_step = series.by_step;
   report.samples = series.samples();
-  report.steps = timeline.steps.size();
+  report.steps = series.by_period ? series.periods : timeline.steps.size();
+  report.by_period = series.by_period;
+  report.sampled = recording.info().sample_bytes != 0;
+  if (series.by_period)
+    report.period_site = call_site(recording.definitions(), series.period_stack);
   report.never_freed = never_freed(recording, timeline);
   if (series.samples() < kFewestSamples) {
     report.notes.push_back(fmt::format(

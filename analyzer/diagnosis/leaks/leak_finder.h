@@ -35,6 +35,7 @@ struct LeakFinding {
   double grown_bytes = 0;              // from its first to its last sample
   double live_bytes = 0;               // at the last sample
   double live_blocks = 0;              // likewise
+  double standard_error = 0;           // of live_bytes, where blocks are sampled
   uint64_t first_step = 0;             // step (or sample) at which the growth began
   double confidence = 0;               // 0 .. 1
   std::optional<double> steps_to_oom;  // at this rate, where the device's size is known
@@ -53,6 +54,9 @@ struct NeverFreed {
 
 struct LeakReport {
   bool by_step = false;
+  bool by_period = false;   // no steps were recorded: periods were found
+  std::string period_site;  // whose allocation begins each of them
+  bool sampled = false;     // blocks are sampled: bytes are estimates
   uint64_t samples = 0;
   uint64_t warm_up_samples = 0;
   uint64_t steps = 0;

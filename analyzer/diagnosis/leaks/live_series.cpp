@@ -1,8 +1,11 @@
 #include "diagnosis/leaks/live_series.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace vramtrack {
 namespace {
@@ -27,8 +30,85 @@ Plan plan_by_step(const Timeline& timeline) {
   return plan;
 }
 
-// Without steps: the quietest instant of each of equally long stretches of events. Programs that
-// repeat themselves return to their floor in each stretch that covers a period.
+// What repeats: a stack whose blocks come at regular distances, once in each period. Most stacks of
+// a loop are met equally often, so the commonest number of times is the number of periods; a
+// leaking stack, a warm-up or an evaluation has numbers of its own.
+struct Period {
+  StackId stack = 0;
+  uint64_t times = 0;
+};
+
+struct Rhythm {
+  uint64_t times = 0;
+  uint64_t first = 0;  // counted in blocks
+  uint64_t last = 0;
+  double squares = 0;  // of the distances
+};
+
+std::optional<Period> find_period(const Recording& recording) {
+  constexpr uint64_t kFewest = 16;
+  std::unordered_map<StackId, Rhythm> rhythms;
+  uint64_t blocks = 0;
+  recording.for_each([&](const Event& event) {
+    const bool allocation =
+        event.kind == EventKind::block_alloc || event.kind == EventKind::physical_alloc;
+    if (!allocation || event.stack == 0 || (event.flags & kEventCarried) != 0) return true;
+    Rhythm& rhythm = rhythms[event.stack];
+    ++blocks;
+    if (rhythm.times++ == 0) {
+      rhythm.first = blocks;
+    } else {
+      const auto distance = static_cast<double>(blocks - rhythm.last);
+      rhythm.squares += distance * distance;
+    }
+    rhythm.last = blocks;
+    return true;
+  });
+  std::map<uint64_t, uint64_t> stacks_met;  // so many times -> stacks
+  for (const auto& [stack, rhythm] : rhythms)
+    if (rhythm.times >= kFewest) ++stacks_met[rhythm.times];
+  const auto commonest =
+      std::max_element(stacks_met.begin(), stacks_met.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (commonest == stacks_met.end() || commonest->second < 2) return std::nullopt;
+  std::optional<Period> found;
+  double best = 0.3;  // of the distances' spread: more is no rhythm
+  for (const auto& [stack, rhythm] : rhythms) {
+    if (rhythm.times != commonest->first) continue;
+    const auto distances = static_cast<double>(rhythm.times - 1);
+    const double mean = static_cast<double>(rhythm.last - rhythm.first) / distances;
+    const double variance = std::max(0.0, rhythm.squares / distances - mean * mean);
+    const double spread = std::sqrt(variance) / mean;
+    const bool covers = rhythm.last - rhythm.first > blocks / 2;
+    if (!covers || spread > best || (found && spread == best && stack > found->stack)) continue;
+    best = spread;
+    found = {.stack = stack, .times = rhythm.times};
+  }
+  return found;
+}
+
+Plan plan_by_period(const Recording& recording, const Period& period) {
+  Plan plan;
+  const uint64_t stride = (period.times + LiveSeries::kMostSamples - 1) / LiveSeries::kMostSamples;
+  uint64_t met = 0;
+  recording.for_each([&](const Event& event) {
+    const bool allocation =
+        event.kind == EventKind::block_alloc || event.kind == EventKind::physical_alloc;
+    if (!allocation || event.stack != period.stack || (event.flags & kEventCarried) != 0)
+      return true;
+    if (met != 0 && met % stride == 0) {
+      plan.sequences.push_back(event.sequence);
+      plan.steps.push_back(met - 1);
+    }
+    ++met;
+    return true;
+  });
+  plan.steps_per_sample = static_cast<double>(stride);
+  return plan;
+}
+
+// Without steps or periods: the quietest instant of each of equally long stretches of events.
+// Programs that repeat themselves return to their floor in each stretch that covers a period.
 Plan plan_by_events(const Recording& recording, const Timeline& timeline) {
   constexpr uint64_t kStretches = 128;
   const uint64_t memory_events = timeline.block_events + timeline.physical_events;
@@ -40,6 +120,7 @@ Plan plan_by_events(const Recording& recording, const Timeline& timeline) {
   uint64_t least_sequence = 0;
   recording.for_each([&](const Event& event) {
     state.apply(event);
+    if ((event.flags & kEventCarried) != 0) return true;
     uint64_t live = 0;
     for (const auto& [device, unused] : timeline.devices) live += state.totals(device).live();
     if (live < least) {
@@ -70,14 +151,16 @@ class Holdings : public BlockListener {
  public:
   void block_begun(const Block& block) override {
     Holding& holding = of(block);
-    holding.bytes += block.size;
+    holding.bytes += block.bytes();
+    holding.variance += block.variance();
     ++holding.blocks;
-    holding.live.emplace(block.sequence, block.size);
+    holding.live.insert(block.sequence);
   }
   void block_ended(const Block& block, const Event& /*event*/, End /*end*/) override {
     Holding& holding = of(block);
     if (holding.live.erase(block.sequence) == 0) return;
-    holding.bytes -= block.size;
+    holding.bytes -= block.bytes();
+    holding.variance -= block.variance();
     --holding.blocks;
   }
 
@@ -101,9 +184,10 @@ class Holdings : public BlockListener {
       if (holding.series.bytes.empty()) continue;
       std::tie(holding.series.stack, holding.series.device, holding.series.memory) = owner;
       double young = 0;
-      for (const auto& [sequence, size] : holding.live) young += sequence >= young_since ? 1 : 0;
+      for (const uint64_t sequence : holding.live) young += sequence >= young_since ? 1 : 0;
       if (!holding.live.empty())
         holding.series.young_share = young / static_cast<double>(holding.live.size());
+      holding.series.variance = std::max(holding.variance, 0.0);
       all.push_back(std::move(holding.series));
     }
     // The map's order is nobody's; reports must not change from run to run.
@@ -117,7 +201,8 @@ class Holdings : public BlockListener {
   struct Holding {
     uint64_t bytes = 0;
     uint64_t blocks = 0;
-    std::unordered_map<uint64_t, uint64_t> live{};
+    double variance = 0;
+    std::unordered_set<uint64_t> live{};
     StackSeries series{};
   };
 
@@ -131,7 +216,17 @@ class Holdings : public BlockListener {
 LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timeline) {
   LiveSeries series;
   series.by_step = timeline.steps.size() >= 8;
-  const Plan plan = series.by_step ? plan_by_step(timeline) : plan_by_events(recording, timeline);
+  Plan plan;
+  if (series.by_step) {
+    plan = plan_by_step(timeline);
+  } else if (const std::optional<Period> period = find_period(recording)) {
+    plan = plan_by_period(recording, *period);
+    series.by_period = true;
+    series.period_stack = period->stack;
+    series.periods = period->times;
+  } else {
+    plan = plan_by_events(recording, timeline);
+  }
   series.steps = plan.steps;
   series.steps_per_sample = plan.steps_per_sample;
 
@@ -151,7 +246,8 @@ LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timelin
     series.pinned.push_back(static_cast<double>(state.host().pinned));
   };
   recording.for_each([&](const Event& event) {
-    while (series.samples() < count && event.sequence >= plan.sequences[series.samples()])
+    while (series.samples() < count && (event.flags & kEventCarried) == 0 &&
+           event.sequence >= plan.sequences[series.samples()])
       take_sample(event.time_ns);
     state.apply(event);
     return series.samples() < count;

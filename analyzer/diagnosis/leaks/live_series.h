@@ -23,15 +23,19 @@ struct StackSeries {
   // Of the blocks that are live at the last sample: how many were made in the newest tenth of the
   // samples. All of them: the memory is replaced again and again, not kept.
   double young_share = 0;
+  double variance = 0;        // of the bytes at the last sample, where they are estimates
   uint64_t first_sample = 0;  // index of the first sample at which it held anything
 };
 
 struct LiveSeries {
   static constexpr size_t kMostSamples = 512;
 
-  // Where the samples lie. Steps of the program where it has them, else stretches of equally many
-  // events, each sampled where the least was allocated.
+  // Where the samples lie. Steps of the program where it has them, else what it repeats, else
+  // stretches of equally many events, each sampled where the least was allocated.
   bool by_step = false;
+  bool by_period = false;
+  StackId period_stack = 0;  // whose allocation begins each period
+  uint64_t periods = 0;
   double steps_per_sample = 1;
   std::vector<uint64_t> steps;    // number of the step that ends at the sample; empty without steps
   std::vector<uint64_t> time_ns;  // of each sample

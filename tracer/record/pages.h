@@ -1,6 +1,6 @@
 // Memory of the tracer's own, straight from the kernel: the host's allocator may be the caller.
-#ifndef VRAMTRACK_TRACER_STACK_PAGES_H
-#define VRAMTRACK_TRACER_STACK_PAGES_H
+#ifndef VRAMTRACK_TRACER_RECORD_PAGES_H
+#define VRAMTRACK_TRACER_RECORD_PAGES_H
 
 #include <sys/mman.h>
 
@@ -22,4 +22,4 @@ inline void unmap_pages(void* pages, size_t bytes) {
 
 }  // namespace vramtrack
 
-#endif  // VRAMTRACK_TRACER_STACK_PAGES_H
+#endif  // VRAMTRACK_TRACER_RECORD_PAGES_H
