@@ -100,9 +100,10 @@ class TextWriter {
             ? fmt::format("{} of other processes", unit.number(measured.last.others_used))
             : std::string("other processes (not separable)");
     line("{}", wrapped(fmt::format("  measured {} before: {} used on the card: the ledger, {} of "
-                                   "contexts and modules, {}; residual {} {}",
+                                   "contexts and modules{}, {}; residual {} {}",
                                    seconds(age), unit.quantity(measured.last.used),
-                                   unit.number(measured.context), others,
+                                   unit.number(measured.context),
+                                   report_.info.simulated ? " (estimated)" : "", others,
                                    unit.signed_number(measured.residual), unit.name),
                        2));
   }

@@ -67,6 +67,7 @@ def run_here(function, *rank_and_store):
     started = time.monotonic()
     try:
         function(checks, *rank_and_store)
+        checks.everything_agrees()
     except Exception:
         checks.failed.append(traceback.format_exc(limit=-6).strip())
     peaks = checks.peaks() if function.native else {}
@@ -154,6 +155,11 @@ def compare_trace(vramtrack, folder, result):
             equal(f"{mark['name']}: blocks", len(traced), len(expected))
             for wrong in [b for b in traced if b not in expected][:3]:
                 equal(f"{mark['name']}: a block", wrong, [b for b in expected if b[0] == wrong[0]])
+            cut = next((d for d in ask("fragmentation", moment)["devices"] if d["device"] == device), {"segment_list": []})
+            equal(f"{mark['name']}: segments", sorted([s["address"], s["size"], s["stream"]] for s in cut["segment_list"]),
+                  mark["segments"])
+            holes = [h for s in cut["segment_list"] for h in s["holes"] if h["reason"] == "pending"]
+            equal(f"{mark['name']}: blocks that wait", sorted([h["address"], h["size"]] for h in holes), mark["waiting"])
             state = next(d for d in ask("report", moment)["devices"] if d["device"] == device)["moment"]
             equal(f"{mark['name']}: allocated", state["allocated_bytes"], mark["allocated"])
             equal(f"{mark['name']}: reserved", state["reserved_bytes"], mark["reserved"])

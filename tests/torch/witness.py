@@ -69,6 +69,18 @@ def live_blocks(device):
     return sorted(blocks)
 
 
+def segments(device):
+    """(address, size, stream) of every segment, and (address, size) of every block that waits for another stream."""
+    import torch
+    found, waiting = [], []
+    for segment in torch.cuda.memory._snapshot()["segments"]:
+        if segment["device"] != device:
+            continue
+        found.append((segment["address"], segment["total_size"], segment["stream"]))
+        waiting += [(b["address"], b["size"]) for b in segment["blocks"] if b["state"] not in ("active_allocated", "inactive")]
+    return sorted(found), sorted(waiting)
+
+
 class Checks:
     """Collects comparisons; a scenario fails when one does not hold."""
 
@@ -112,10 +124,20 @@ class Checks:
         if self.mark is not None:
             name = f"check {len(self.marks)}: {where}"
             self.mark(name.encode())
-            self.marks.append({"name": name, "device": device, "blocks": live_blocks(device), **sums})
+            known, waiting = segments(device)
+            self.marks.append({"name": name, "device": device, "blocks": live_blocks(device), "segments": known,
+                               "waiting": waiting, **sums})
         gpu = usage(device)
         if gpu is not None:
             self.equal(f"{where}: on the GPU", gpu["device"] + gpu["vmm"], stats["reserved_bytes.all.current"])
+
+    def everything_agrees(self):
+        """At the end of a scenario: each device that PyTorch's own allocator used."""
+        import torch
+        if torch.cuda.is_initialized() and torch.cuda.get_allocator_backend() == "native":
+            for device in range(torch.cuda.device_count()):
+                if torch.cuda.memory_stats(device)["reserved_bytes.all.peak"]:
+                    self.counters_agree(f"the end, device {device}", device)
 
     def peaks(self):
         """Highest allocated and reserved bytes of each device, over all resets; None without CUDA."""
