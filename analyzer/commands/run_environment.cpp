@@ -69,7 +69,7 @@ fs::path find_program(const std::string& name) {
   while (!rest.empty()) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
+    fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
     std::error_code ignored;
     if (fs::is_regular_file(candidate, ignored)) return candidate;
   }
