@@ -14,24 +14,28 @@ namespace vramtrack {
 namespace {
 
 using Rows = std::map<std::string, double>;
+using Counts = std::map<std::string, uint64_t>;
 
 double add_state(const Recording& recording, const Timeline& timeline, const MemoryState& state,
-                 int16_t device, Rows& rows, Rows& sites) {
+                 int16_t device, Rows& rows, Rows& sites, Counts& blocks) {
   const Scene scene(recording, timeline, state);
   double sum = 0;
   state.for_each_live(device, [&](const Block& block) {
     const auto bytes = static_cast<double>(comparable_size(block));
     rows[judge(block, scene).row()] += bytes;
-    sites[call_site(recording.definitions(), block.stack)] += bytes;
+    const std::string site = call_site(recording.definitions(), block.stack);
+    sites[site] += bytes;
+    ++blocks[site];
     sum += bytes;
   });
   return sum;
 }
 
-void keep_largest(Rows& kept, const Rows& more) {
-  for (const auto& [name, bytes] : more) {
-    double& most = kept[name];
-    most = std::max(most, bytes);
+template <class Value>
+void keep_largest(std::map<std::string, Value>& kept, const std::map<std::string, Value>& more) {
+  for (const auto& [name, value] : more) {
+    Value& most = kept[name];
+    most = std::max(most, value);
   }
 }
 
@@ -55,7 +59,9 @@ GrowthSums growth_sums_at(const Recording& recording, const Timeline& timeline, 
   visit_states(recording, moments, [&](size_t index, const MemoryState& state) {
     Rows rows;
     Rows sites;
-    const double sum = add_state(recording, timeline, state, device, rows, sites);
+    Counts blocks;
+    const double sum = add_state(recording, timeline, state, device, rows, sites, blocks);
+    keep_largest(sums.blocks, blocks);
     keep_largest(sums.rows, rows);
     keep_largest(sums.sites, sites);
     sums.outside = std::max(sums.outside, outside_of(state, device));

@@ -17,7 +17,8 @@ struct GrowthSums {
   double in_use = 0;  // most that the driver handed out
   std::map<std::string, double> rows;
   std::map<std::string, double> sites;
-  std::map<std::string, double> phases;  // allocated at the peak of each phase
+  std::map<std::string, double> phases;    // allocated at the peak of each phase
+  std::map<std::string, uint64_t> blocks;  // live at once by line, the most at any of the moments
   std::string path;
   std::string moment;
   std::string activity;  // what the job was doing then

@@ -73,6 +73,30 @@ void find_crossings(GrowthTable& table) {
                    [](const GrowthCrossing& a, const GrowthCrossing& b) { return a.x < b.x; });
 }
 
+// A line that holds far more blocks than at the value before, and not in step with the variable:
+// the runs did different things, and a law over both says nothing.
+void find_changes(GrowthTable& table, const std::vector<GrowthSums>& sums) {
+  std::string worst;
+  double most = 0;
+  for (size_t i = 1; i < sums.size(); ++i) {
+    for (const auto& [site, after] : sums[i].blocks) {
+      const auto found = sums[i - 1].blocks.find(site);
+      const auto bytes = sums[i].sites.find(site);
+      if (found == sums[i - 1].blocks.end() || bytes == sums[i].sites.end()) continue;
+      const double ratio = static_cast<double>(after) / static_cast<double>(found->second);
+      const double step = sums[i].x / sums[i - 1].x;
+      const bool jumps =
+          std::max(ratio, 1 / ratio) >= 2 && std::max(ratio, step) > 1.2 * std::min(ratio, step);
+      if (!jumps || bytes->second < std::max(0.05 * sums[i].peak, most)) continue;
+      if (std::max(after, found->second) < 16) continue;
+      most = bytes->second;
+      worst = fmt::format("the runs may not be alike: {} holds {} blocks at {:g} and {} at {:g}",
+                          site, found->second, sums[i - 1].x, after, sums[i].x);
+    }
+  }
+  if (!worst.empty()) table.notes.push_back(worst);
+}
+
 size_t different(const std::vector<double>& values) {
   return std::set<double>(values.begin(), values.end()).size();
 }
@@ -85,8 +109,10 @@ void add_notes(GrowthTable& table) {
   if (activities.size() > 1) {
     std::string where;
     for (size_t i = 0; i < table.xs.size(); ++i)
-      where += fmt::format("{}{} at {:g}", i == 0 ? "" : ", ", table.activities[i], table.xs[i]);
-    table.notes.push_back(fmt::format("the peak moves between phases ({}); see `by phase`", where));
+      if (i == 0 || table.activities[i] != table.activities[i - 1])
+        where +=
+            fmt::format("{}{} from {:g}", i == 0 ? "" : ", ", table.activities[i], table.xs[i]);
+    table.notes.push_back(fmt::format("the peak moves between phases: {}", where));
   }
 }
 
@@ -115,6 +141,7 @@ GrowthTable growth_table_of(std::string variable, int16_t device,
   table.sites = rows_of(sums, &GrowthSums::sites);
   find_crossings(table);
   add_notes(table);
+  find_changes(table, sums);
   return table;
 }
 
