@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -28,12 +29,13 @@ std::string shape_text(const ModelShape& m, const Workload& w) {
       "  f = {} MLP, V = {} vocabulary{}\n",
       m.name, m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.intermediate, m.vocab,
       m.tied_embeddings ? ", output tied to the embedding" : "");
-  out += fmt::format("{}: b = {}, s = {}, weights in {}{}, {} attention",
-                     w.training ? "training" : "inference", w.batch, w.seq, type_name(w.weights),
-                     w.autocast ? " under autocast" : "",
-                     w.attention == AttentionKind::fused ? "fused" : "eager");
+  out += fmt::format(
+      "{}: b = {}, s = {}, T = b s, weights in {}{} (c = {}, r = {} bytes),\n  {} attention",
+      w.training ? "training" : "inference", w.batch, w.seq, type_name(w.weights),
+      w.autocast ? " under autocast" : "", compute_bytes(w), stream_bytes(w),
+      w.attention == AttentionKind::fused ? "fused" : "eager");
   if (w.training) {
-    out += fmt::format(",\n  {}, recomputation {}, accumulation {}", optimizer_name(w.optimizer),
+    out += fmt::format(", {}, recomputation {}, accumulation {}", optimizer_name(w.optimizer),
                        recompute_name(w.recompute), w.accumulation);
     if (w.lora_rank > 0) out += fmt::format(", LoRA {} on {}", w.lora_rank, w.lora_targets);
     if (w.zero_stage > 0) out += fmt::format(", ZeRO-{} over {}", w.zero_stage, w.ranks);
@@ -43,12 +45,19 @@ std::string shape_text(const ModelShape& m, const Workload& w) {
   return out + "\n";
 }
 
+// Each source has a letter, told below the table.
 std::string terms_text(const Estimate& e) {
   std::string out;
+  std::vector<std::string> sources;
   for (const MemoryTerm& term : e.terms) {
-    out += fmt::format("  {:<20} {:>11}  {:<16} {}\n", term.category, size_text(term.bytes),
-                       term.symbol.substr(0, 16), term.what.substr(0, 40));
+    const auto known = std::find(sources.begin(), sources.end(), term.source);
+    const auto letter = static_cast<char>('a' + (known - sources.begin()));
+    if (known == sources.end()) sources.push_back(term.source);
+    out += fmt::format("  {:<20} {:>11} {} {:<16} {}\n", term.category, size_text(term.bytes),
+                       letter, term.symbol.substr(0, 16), term.what.substr(0, 40));
   }
+  char letter = 'a';
+  for (const std::string& source : sources) out += fmt::format("  {}: {}\n", letter++, source);
   return out;
 }
 

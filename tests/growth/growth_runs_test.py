@@ -14,12 +14,12 @@ sys.path.insert(0, str(HERE.parent / "estimate"))
 from torch_python import use_torch_python  # noqa: E402
 
 use_torch_python()
-from llama_jobs import HEAD_DIM, KV_HEADS, LAYERS, LENGTHS  # noqa: E402
+from llama_jobs import HEAD_DIM, HEADS, KV_HEADS, LAYERS, LENGTHS, VOCAB  # noqa: E402
 from traced_jobs import Checks, ask, trace  # noqa: E402
 
 VRAMTRACK = sys.argv[1]
 NAMES = [f"{kind} {n}" for kind in ("eager", "sdpa", "prefill", "checkpointed") for n in LENGTHS]
-NAMES += [f"accumulate {n}" for n in (1, 2, 4, 8)] + ["generate"]
+NAMES += [f"accumulate {n}" for n in (1, 2, 4, 8)] + ["generate", "prefill mha", "prefill mqa"]
 
 
 def over(traces, kind, values, *options, variable="seq"):
@@ -71,6 +71,12 @@ def check_cache(checks, traces):
     for length, found in zip(LENGTHS, rows(table)["kv_cache"]["bytes"]):
         true = traces[f"prefill {length}"][1]["kv"]
         checks.that(found == true, f"KV of {length} tokens: {found} bytes, its tensors have {true}")
+    # What the shape alone says, for as many key/value heads as heads, some and one.
+    for name, heads in (("prefill 1024", KV_HEADS), ("prefill mha", HEADS), ("prefill mqa", 1)):
+        estimated = ask(VRAMTRACK, "estimate", "--layers", LAYERS, "--hidden", HEADS * HEAD_DIM, "--heads", HEADS,
+                        "--kv-heads", heads, "--vocab", VOCAB, "--inference", "--batch", 2, "--seq", 1024)
+        true = traces[name][1]["kv"]
+        checks.that(estimated["categories"]["kv_cache"] == true, f"{name}: {true} bytes of KV, and so estimated")
 
 
 def check_prediction(checks, traces):

@@ -12,14 +12,13 @@ from traced_jobs import run_inside
 
 LENGTHS = (512, 1024, 2048, 4096)
 LAYERS, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 2, 8, 4, 32, 1000
+SMALL = {"num_hidden_layers": LAYERS, "hidden_size": HEADS * HEAD_DIM, "intermediate_size": 704,
+         "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "vocab_size": VOCAB}
 
 
-def config(attention, longest):
+def config(attention, longest, size=None):
     import transformers
-    return transformers.LlamaConfig(
-        num_hidden_layers=LAYERS, hidden_size=HEADS * HEAD_DIM, intermediate_size=704,
-        num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, vocab_size=VOCAB,
-        max_position_embeddings=longest, attn_implementation=attention)
+    return transformers.LlamaConfig(**(size or SMALL), max_position_embeddings=longest, attn_implementation=attention)
 
 
 @contextlib.contextmanager
@@ -35,17 +34,22 @@ def on_the_device(dtype):
         torch.set_default_dtype(before)
 
 
-def train(seq=512, attention="eager", batch=1, accumulate=1, checkpoint=False, dtype="float32", steps=2):
+def train(seq=512, attention="eager", batch=1, accumulate=1, checkpoint=False, dtype="float32", steps=2,
+          size=None, lora=0):
     import torch
     import transformers
     from transformers import masking_utils
     # A check for packed sequences that reads values back, which the simulated GPU does not have. There are none.
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
     with on_the_device(dtype):
-        model = transformers.LlamaForCausalLM(config(attention, seq)).train()
+        model = transformers.LlamaForCausalLM(config(attention, seq, size)).train()
+        if lora:
+            import peft
+            model = peft.get_peft_model(model, peft.LoraConfig(r=lora, target_modules=["q_proj", "v_proj"]))
     if checkpoint:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-4)
     ids = torch.zeros(batch, seq, dtype=torch.long, device="cuda")
     for _ in range(steps):
         for _ in range(accumulate):
@@ -55,22 +59,26 @@ def train(seq=512, attention="eager", batch=1, accumulate=1, checkpoint=False, d
     parameters = sum(p.numel() * p.element_size() for p in model.parameters())
     state = sum(t.numel() * t.element_size() for s in optimizer.state.values() for t in s.values()
                 if isinstance(t, torch.Tensor) and t.is_cuda)
-    return {"parameters": parameters, "optimizer_state": state, "peak": torch.cuda.max_memory_allocated()}
+    return {"parameters": parameters, "trained": sum(p.numel() for p in trained), "optimizer_state": state,
+            "peak": torch.cuda.max_memory_allocated()}
 
 
 def cache_bytes(cache):
     return sum(t.numel() * t.element_size() for layer in cache.layers for t in (layer.keys, layer.values))
 
 
-def prefill(tokens, batch=2):
-    """Fills the cache with a prompt; the cache's own tensors are the witness."""
+def prefill(tokens, batch=2, size=None, attention="sdpa", chunk=0):
+    """Fills the cache with a prompt, at once or in chunks; the cache's own tensors are the witness."""
     import torch
     import transformers
     with on_the_device("bfloat16"):
-        model = transformers.LlamaForCausalLM(config("sdpa", tokens)).eval()
+        model = transformers.LlamaForCausalLM(config(attention, tokens, size)).eval()
     prompt = torch.zeros(batch, tokens, dtype=torch.long, device="cuda")
+    output, chunk = None, chunk or tokens
     with torch.no_grad():
-        output = model(prompt, use_cache=True, logits_to_keep=1)
+        for at in range(0, tokens, chunk):
+            cache = output.past_key_values if output else None
+            output = model(prompt[:, at:at + chunk], use_cache=True, past_key_values=cache, logits_to_keep=1)
     return {"kv": cache_bytes(output.past_key_values)}
 
 
@@ -94,8 +102,8 @@ for length in LENGTHS:
     JOBS[f"prefill {length}"] = functools.partial(prefill, length)
 for number in (1, 2, 4, 8):
     JOBS[f"accumulate {number}"] = functools.partial(train, accumulate=number)
-for number in (1, 2, 4, 8):
-    JOBS[f"batch {number}"] = functools.partial(train, batch=number, attention="sdpa")
+for name, heads in (("mha", HEADS), ("mqa", 1)):
+    JOBS[f"prefill {name}"] = functools.partial(prefill, 1024, size=dict(SMALL, num_key_value_heads=heads))
 JOBS["generate"] = functools.partial(generate, 100, 40)
 
 if __name__ == "__main__" and sys.argv[1] == "--inside":
