@@ -229,21 +229,22 @@ void AllocatorSimulator::free_block(SimulatedBlock* block) {
 
 void AllocatorSimulator::merge(SimulatedBlock* into, SimulatedBlock* neighbour) {
   if (neighbour == nullptr || !neighbour->is_free() || neighbour->mapped != into->mapped) return;
-  SimulatedPool* pool = into->pool;
-  if (neighbour->mapped) {
-    pool->free.erase(neighbour);
+  const SimulatedBlock gone = *neighbour;
+  const bool before = into->prev == neighbour;
+  if (gone.mapped) {
+    into->pool->free.erase(neighbour);
   } else {
-    pool->unmapped.erase(neighbour);
+    into->pool->unmapped.erase(neighbour);
   }
-  if (neighbour == into->prev) {
-    into->address = neighbour->address;
-    into->prev = neighbour->prev;
+  if (before) {
+    into->address = gone.address;
+    into->prev = gone.prev;
     if (into->prev != nullptr) into->prev->next = into;
   } else {
-    into->next = neighbour->next;
+    into->next = gone.next;
     if (into->next != nullptr) into->next->prev = into;
   }
-  into->size += neighbour->size;
+  into->size += gone.size;
   discard(neighbour);
 }
 
