@@ -39,6 +39,8 @@ std::vector<int16_t> devices_asked_for(const Timeline& timeline,
 
 void print_fragmentation(const FragmentationOptions& options) {
   const auto recording = open_recording(recording_or_latest(options.file));
+  if (recording->info().sample_bytes != 0)
+    throw InputError("fragmentation needs every block, and this recording has a sample (--sample)");
   const Timeline timeline = survey(*recording);
   const std::vector<int16_t> devices = devices_asked_for(timeline, options);
   if (options.at == "oom" && devices.empty())

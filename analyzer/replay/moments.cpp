@@ -109,6 +109,10 @@ Moment find_moment(const Timeline& timeline, const std::string& at, int16_t devi
   } else {
     moment = find_time(at);
   }
+  if (timeline.ring_begin && moment.by_time && moment.time_ns < timeline.ring_begin->time_ns) {
+    throw InputError(fmt::format("--at {}: the ring begins at {:.3f} s, what was before is gone",
+                                 at, static_cast<double>(timeline.ring_begin->time_ns) / 1e9));
+  }
   moment.device = device;
   return moment;
 }

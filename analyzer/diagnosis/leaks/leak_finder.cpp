@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "attribution/call_site.h"
+#include "diagnosis/leaks/growth_test.h"
 
 namespace vramtrack {
 namespace {
@@ -72,69 +73,6 @@ std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definiti
 
 double rise_of(const std::vector<double>& series) {
   return series.empty() ? 0 : series.back() - series.front();
-}
-
-// The chance that a series which wanders up and down alike rises as often as this one, for a series
-// that gives back next to nothing of what it takes; 1 for every other. Mann-Kendall's test takes
-// growth that accelerates, or that began late, for a long memory: what is left of it about a
-// straight line is smooth. But memory that is only ever taken needs no such care.
-double chance_of_accumulating(const std::vector<double>& series) {
-  constexpr double kGivenBack = 0.05;
-  double taken = 0;
-  double given_back = 0;
-  int rises = 0;
-  int falls = 0;
-  for (size_t i = 1; i < series.size(); ++i) {
-    const double change = series[i] - series[i - 1];
-    (change > 0 ? taken : given_back) += std::fabs(change);
-    rises += change > 0 ? 1 : 0;
-    falls += change < 0 ? 1 : 0;
-  }
-  if (given_back > kGivenBack * taken) return 1;
-  double chance = 0;  // of `rises` heads or more among all tosses
-  for (int heads = rises; heads <= rises + falls; ++heads)
-    chance += std::exp(std::lgamma(rises + falls + 1) - std::lgamma(heads + 1) -
-                       std::lgamma(rises + falls - heads + 1) - (rises + falls) * std::log(2.0));
-  return std::min(chance, 1.0);
-}
-
-// The sample after which the series never returned to what it was there, give or take: where the
-// growth began.
-size_t start_of_growth(const std::vector<double>& series) {
-  const double end = series.back();
-  size_t start = series.size() - 1;
-  double floor_after = end;
-  for (size_t i = series.size(); i-- > 0;) {
-    floor_after = std::min(floor_after, series[i]);
-    if (series[i] <= floor_after && series[i] < end) start = i;
-    if (series[i] > floor_after + 0.1 * (end - floor_after) && floor_after < end) break;
-  }
-  return start;
-}
-
-// The surer of the two tests decides, at twice its p-value because there were two.
-Trend trend_of(const std::vector<double>& settled) {
-  Trend trend = measure_trend(settled);
-  const double chance = chance_of_accumulating(settled);
-  if (chance < trend.p_value) {
-    const auto start = static_cast<std::ptrdiff_t>(start_of_growth(settled));
-    const Trend since = measure_trend({settled.begin() + start, settled.end()});
-    if (since.tau > 0) trend = since;
-    trend.p_value = chance;
-  }
-  trend.p_value = std::min(1.0, 2 * trend.p_value);
-  return trend;
-}
-
-bool is_over(const std::vector<double>& settled) {
-  if (!has_levelled_off(settled)) return false;
-  constexpr double kTail = 0.4;
-  const auto tail_begin =
-      settled.begin() + std::lround(static_cast<double>(settled.size()) * (1 - kTail));
-  const std::vector<double> tail(tail_begin, settled.end());
-  if (tail.size() < 4 || chance_of_accumulating(tail) > 0.01) return true;
-  const double whole = rise_of(settled) / static_cast<double>(settled.size() - 1);
-  return rise_of(tail) / static_cast<double>(tail.size() - 1) < 0.1 * whole;
 }
 
 uint64_t step_at(const LiveSeries& series, size_t sample) {
@@ -312,13 +250,14 @@ LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
   std::vector<Trend> trends;
   std::vector<double> p_values;
   for (const Site& site : sites) {
-    trends.push_back(trend_of(after_warm_up(site.bytes)));
+    trends.push_back(test_growth(after_warm_up(site.bytes)));
     p_values.push_back(trends.back().p_value);
   }
   const std::vector<bool> significant = discoveries(p_values, kFalseDiscoveryRate);
   for (size_t i = 0; i < sites.size(); ++i) {
     const std::vector<double> settled = after_warm_up(sites[i].bytes);
-    if (!significant[i] || trends[i].slope_low < kLeastBytesPerSample || is_over(settled)) continue;
+    if (!significant[i] || trends[i].slope < kLeastBytesPerSample || growth_is_over(settled))
+      continue;
     LeakFinding finding = describe(sites[i], trends[i], series, recording);
     (finding.kind == LeakFinding::Kind::growing_buffer ? report.not_leaks : report.findings)
         .push_back(std::move(finding));
