@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 
+#include "commands/audit_command.h"
 #include "commands/blocks_command.h"
 #include "commands/check_command.h"
 #include "commands/diff_command.h"
@@ -41,6 +42,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_estimate_command,
     add_symbolize_command,
     add_check_command,
+    add_audit_command,
 };
 // clang-format on
 

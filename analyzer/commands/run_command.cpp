@@ -244,6 +244,8 @@ void add_run_command(CLI::App& app) {
                    "Record a sample of the blocks: one in so many BYTES that are allocated")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{1}, kMostRing));
+  command->add_flag("--cupti", options->cupti,
+                    "Let CUPTI witness memory and kernels too; vramtrack audit compares");
   command->footer("vramtrack run [options] -- program arguments...");
   command->callback([options] {
     options->command = g_command;

@@ -163,6 +163,9 @@ Variables run_environment(const RunOptions& options, const std::string& job_list
     variables.emplace_back("VRAMTRACK_RING", std::to_string(options.ring_bytes));
   if (options.sample_bytes != 0)
     variables.emplace_back("VRAMTRACK_SAMPLE", std::to_string(options.sample_bytes));
+  // The variable may name a library instead: then it stays.
+  if (options.cupti && std::getenv("VRAMTRACK_CUPTI") == nullptr)
+    variables.emplace_back("VRAMTRACK_CUPTI", "on");
   if (options.simulate.empty()) return variables;
   variables.emplace_back("SIMGPU", options.simulate);
   variables.emplace_back("VRAMTRACK_SIMULATED", "1");

@@ -19,6 +19,7 @@ struct RunOptions {
   uint64_t ring_bytes = 0;        // keep the last so many bytes of events; 0: all
   uint64_t sample_bytes = 0;      // record one block in so many bytes; 0: all
   bool cpu = false;
+  bool cupti = false;
   bool force = false;
   std::vector<std::string> allow_writes;  // folders in which a rehearsal may overwrite files
   std::vector<std::string> command;

@@ -207,6 +207,15 @@ enum class EventKind : uint8_t {
                        // extra = step + 1 or 0; sequence and time are those of the moment
   ring_segment = 100,  // carried: a caching allocator cuts its blocks out of the memory at address
 
+  // What CUPTI, the second witness, says (docs/format.md). `requested` is its correlation id,
+  // `extra` the time by its own clock, in ns since the start of the file.
+  cupti_memory = 112,  // result: 1 allocated, 2 released; address, size, memory, device, stream,
+                       // object = pool, text = library that asked, where CUPTI says
+  cupti_pool = 113,    // result: 1 created, 2 destroyed, 3 trimmed; object = pool, size, device
+  cupti_kernel = 114,  // text = name, device, stream, size = duration in ns
+  cupti_call = 115,    // a driver function returned that no hook of ours saw: api, stack, result
+  cupti_note = 116,    // result = CuptiNote, text, size = records that CUPTI lost
+
   // Definitions. They have no sequence number and may stand in any chunk.
   define_string = 128,
   define_stack = 129,
@@ -229,6 +238,13 @@ enum class RingPeak : uint64_t {
 constexpr bool is_definition(EventKind kind) {
   return static_cast<uint8_t>(kind) >= 128;
 }
+
+enum class CuptiNote : int32_t {
+  started = 1,
+  stepped_aside = 2,  // the program wanted CUPTI for itself
+  ended = 3,
+  unavailable = 4,  // it never ran
+};
 
 // Where memory lies. Only `device` and `array` count as in use on the device; managed memory has a
 // line of its own, pinned and registered are host memory.

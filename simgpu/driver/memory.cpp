@@ -119,6 +119,30 @@ void release_context_memory(Context* context) {
   if (context->primary) trim_pools_on_reset(context->device);
 }
 
+CUresult allocate_managed(CUdeviceptr* pointer, std::size_t size, unsigned flags) {
+  Context* context;
+  SIMGPU_TRY(enter(context));
+  if (pointer == nullptr || size == 0 ||
+      (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    return CUDA_ERROR_INVALID_VALUE;
+  SIMGPU_TRY(refuse_in_capture());
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto address = reinterpret_cast<std::uint64_t>(memory);
+  context->device->ledger.charge(Kind::kManaged, size, "cuMemAllocManaged", address);
+  const Allocation made{.address = address,
+                        .size = size,
+                        .source = Source::kManaged,
+                        .context = context,
+                        .device = context->device,
+                        .flags = flags};
+  registry().add(made);
+  tell_memory(made, true, nullptr);
+  *pointer = address;
+  return CUDA_SUCCESS;
+}
+
 namespace {
 
 CUresult free_device(CUdeviceptr pointer, const char* operation) {
@@ -181,29 +205,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, s
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t size, unsigned int flags) {
-  return told("cuMemAllocManaged", [&]() -> CUresult {
-    Context* context;
-    SIMGPU_TRY(enter(context));
-    if (pointer == nullptr || size == 0 ||
-        (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-      return CUDA_ERROR_INVALID_VALUE;
-    SIMGPU_TRY(refuse_in_capture());
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    auto address = reinterpret_cast<std::uint64_t>(memory);
-    context->device->ledger.charge(Kind::kManaged, size, "cuMemAllocManaged", address);
-    const Allocation made{.address = address,
-                          .size = size,
-                          .source = Source::kManaged,
-                          .context = context,
-                          .device = context->device,
-                          .flags = flags};
-    registry().add(made);
-    tell_memory(made, true, nullptr);
-    *pointer = address;
-    return CUDA_SUCCESS;
-  });
+  return told("cuMemAllocManaged", [&]() { return allocate_managed(pointer, size, flags); });
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {

@@ -90,6 +90,8 @@ Registry& registry();
 // Device memory with an address of its own, charged and registered; 0 in `address` on failure.
 CUresult allocate_device(Context* context, std::uint64_t size, Kind kind, Source source,
                          const char* operation, std::uint64_t& address);
+// cuMemAllocManaged, and what a managed variable of a module takes.
+CUresult allocate_managed(CUdeviceptr* pointer, std::size_t size, unsigned flags);
 // The opposite, for what was removed from the registry.
 void release(const Allocation& allocation, const char* operation);
 

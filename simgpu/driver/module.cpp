@@ -117,7 +117,7 @@ CUresult variable(Module* module, Context* context, const char* name, Source sou
     std::uint64_t address;
     if (source == Source::kManaged)
       SIMGPU_TRY(
-          cuMemAllocManaged(reinterpret_cast<CUdeviceptr*>(&address), size, CU_MEM_ATTACH_GLOBAL));
+          allocate_managed(reinterpret_cast<CUdeviceptr*>(&address), size, CU_MEM_ATTACH_GLOBAL));
     else
       SIMGPU_TRY(allocate_device(context, size, Kind::kModule, source, "module variable", address));
     known = module->variables.emplace(key, Module::Variable{address, size}).first;

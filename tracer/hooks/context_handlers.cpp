@@ -2,6 +2,8 @@
 // driver.
 #include <atomic>
 
+#include "cupti/witness.h"
+#include "hooks/cupti_hooks.h"
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
 #include "hooks/pools.h"
@@ -35,6 +37,7 @@ void created(const Call& call, CUcontext context, CUdevice device) {
   see_device(static_cast<int16_t>(device));
   context_event(call, EventKind::context_create, reinterpret_cast<uint64_t>(context),
                 static_cast<int16_t>(device));
+  cupti_context_created();
 }
 
 void primary_ended(const Call& call, CUdevice device) {
@@ -46,7 +49,9 @@ void primary_ended(const Call& call, CUdevice device) {
 }  // namespace
 
 CUresult init(const Call& /*call*/, CUresult (*real)(unsigned), unsigned flags) {
-  return real(flags);
+  const CUresult result = real(flags);
+  if (result == CUDA_SUCCESS) start_cupti_if_wanted();
+  return result;
 }
 
 CUresult primary_ctx_retain(const Call& call, CUresult (*real)(CUcontext*, CUdevice),
@@ -77,6 +82,7 @@ CUresult primary_ctx_release(const Call& call, CUresult (*real)(CUdevice), CUdev
 }
 
 CUresult primary_ctx_reset(const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+  flush_cupti();
   const CUresult result = real(device);
   if (result != CUDA_SUCCESS || !is_known(device)) return result;
   primary_ended(call, device);
@@ -120,6 +126,7 @@ CUresult ctx_create_v4(const Call& call,
 #endif
 
 CUresult ctx_destroy(const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+  flush_cupti();
   const CUresult result = real(context);
   if (result == CUDA_SUCCESS)
     context_event(call, EventKind::context_destroy, reinterpret_cast<uint64_t>(context), kNoDevice);

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "cupti/witness.h"
 #include "hooks/first_contact.h"
 #include "hooks/pending_frees.h"
 #include "hooks/real_functions.h"
@@ -35,6 +36,7 @@ void forget_parent() {
   stacks_after_fork_child();
   forget_pending_frees();
   forget_sampled();
+  cupti_after_fork_child();
 #ifdef VRAMTRACK_HAVE_HELPER
   python_helper_after_fork_child();
 #endif

@@ -1,4 +1,5 @@
 // Device, managed, pinned and registered memory, and arrays.
+#include "cupti/witness.h"
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
 #include "record/recorder.h"
@@ -28,6 +29,7 @@ void refused(const Call& call, Memory memory, uint64_t bytes, CUresult result) {
               .result = result};
   emit(call, event);
   sample_memory();
+  flush_cupti();
 }
 
 // A free can block while others allocate, and it can fail: both ends are recorded.

@@ -4,6 +4,7 @@
 // thereby the driver's business, and names that we do not know pass untouched.
 #include <dlfcn.h>
 
+#include "hooks/cupti_hooks.h"
 #include "hooks/first_contact.h"
 #include "hooks/handlers.h"
 #include "hooks/loaded_objects.h"
@@ -50,6 +51,7 @@ void* answer(void* handle, const char* name) {
   void* found = vramtrack_real_dlsym(handle, name);
   if (found == nullptr) return nullptr;
   if (is_ours(found)) return somebody_exports(hook) ? found : not_found(name);
+  if (is_cupti_hook(hook)) program_wants_cupti(hook);
   if (!hook_info(hook).driver || !ready()) return found;
   first_contact();
   return wrapper_for(found);

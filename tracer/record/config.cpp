@@ -61,6 +61,9 @@ void read_config() {
     c.native_stacks = !none && std::strcmp(stacks, "python") != 0;
     c.python_stacks = !none && std::strcmp(stacks, "native") != 0;
   }
+  read_switch("VRAMTRACK_CUPTI", c.cupti);
+  if (c.cupti && std::strchr(variable("VRAMTRACK_CUPTI"), '/') != nullptr)
+    c.cupti_library = variable("VRAMTRACK_CUPTI");
   if (const char* seconds = variable("VRAMTRACK_SAMPLE_SECONDS"))
     c.sample_seconds = static_cast<uint32_t>(std::strtoul(seconds, nullptr, 10));
   c.ring_bytes = read_size("VRAMTRACK_RING");

@@ -1,6 +1,8 @@
 // CUPTI for the simulated GPU: the Activity and Callback API as far as a memory witness and
 // torch.profiler's kineto use them. Records come from the simulated driver; nothing was measured on
 // a card. The real library must not be reached here: it wants private tables of the driver.
+#include <cstring>
+
 #include "cupti/state.h"
 
 using namespace simgpu;
@@ -11,6 +13,11 @@ struct ResultName {
   CUptiResult result;
   const char* name;
 };
+
+// What was set can be read back; there are no buffers on the device that it would concern.
+constexpr unsigned kAttributes = 32;
+constexpr std::size_t kAttributeBytes = 8;
+std::uint8_t attributes[kAttributes][kAttributeBytes];
 
 constexpr ResultName kResultNames[] = {
     {CUPTI_SUCCESS, "CUPTI_SUCCESS"},
@@ -52,9 +59,25 @@ ENTRY(cuptiGetLastError)() {
   return CUPTI_SUCCESS;
 }
 
-// Sizes of device buffers, which do not exist here: taken and forgotten.
-ENTRY(cuptiActivitySetAttribute)(CUpti_ActivityAttribute, std::size_t* size, void* value) {
-  return size == nullptr || value == nullptr ? CUPTI_ERROR_INVALID_PARAMETER : CUPTI_SUCCESS;
+ENTRY(cuptiActivitySetAttribute)
+(CUpti_ActivityAttribute attribute, std::size_t* size, void* value) {
+  if (size == nullptr || value == nullptr || attribute >= kAttributes || *size > kAttributeBytes)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  std::memcpy(attributes[attribute], value, *size);
+  return CUPTI_SUCCESS;
+}
+
+ENTRY(cuptiActivityGetAttribute)
+(CUpti_ActivityAttribute attribute, std::size_t* size, void* value) {
+  if (size == nullptr || value == nullptr || attribute >= kAttributes || *size > kAttributeBytes)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  std::memcpy(value, attributes[attribute], *size);
+  return CUPTI_SUCCESS;
+}
+
+// Taken, and without effect: memory records name no library.
+ENTRY(cuptiActivityEnableAllocationSource)(std::uint8_t) {
+  return CUPTI_SUCCESS;
 }
 
 ENTRY(cuptiActivityEnableRuntimeApi)(CUpti_CallbackId, std::uint8_t) {
