@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/audit.h"
+#include "diagnosis/oom_audit.h"
 #include "diagnosis/oom_message.h"
 
 namespace vramtrack {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "diagnosis/advice.h"
-#include "diagnosis/audit.h"
+#include "diagnosis/oom_audit.h"
 #include "diagnosis/oom_scene.h"
 
 namespace vramtrack {

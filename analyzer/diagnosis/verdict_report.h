@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "diagnosis/advice.h"
-#include "diagnosis/audit.h"
+#include "diagnosis/oom_audit.h"
 
 namespace vramtrack {
 

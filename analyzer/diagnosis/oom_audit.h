@@ -9,8 +9,8 @@
 //   fragmentation needs held of the order of the request, and free + held >= ask
 //   free well above ask means that something other than the card refused
 //   allocated above total means that the driver pages to the host
-#ifndef VRAMTRACK_ANALYZER_DIAGNOSIS_AUDIT_H
-#define VRAMTRACK_ANALYZER_DIAGNOSIS_AUDIT_H
+#ifndef VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_AUDIT_H
+#define VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_AUDIT_H
 
 #include <cstdint>
 #include <optional>
@@ -70,4 +70,4 @@ inline constexpr long double kPackingMargin = 0.02L;
 
 }  // namespace vramtrack
 
-#endif  // VRAMTRACK_ANALYZER_DIAGNOSIS_AUDIT_H
+#endif  // VRAMTRACK_ANALYZER_DIAGNOSIS_OOM_AUDIT_H

@@ -1,4 +1,4 @@
-#include "diagnosis/audit.h"
+#include "diagnosis/oom_audit.h"
 
 #include <fmt/format.h>
 
