@@ -33,7 +33,7 @@ ORDINARY = [
     ["nice", "true"], ["setsid", "-w", "echo", "x"], ["env", "-i", "/bin/echo", "bare"],
 ]
 
-EXPORTS = re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|dlsym|dlclose|vramtrack_(mark|push|pop|step|label)|_ZN3c10\w+")
+EXPORTS = re.compile(r"cu[A-Z]\w*|cupti[A-Z]\w*|cuda[A-Z]\w*|dlsym|dlclose|vramtrack_(mark|push|pop|step|label)|_ZN3c10\w+")
 NEEDED = re.compile(r"lib(c|m|dl|pthread)\.so\.\d+|ld-linux-x86-64\.so\.2")
 
 

@@ -141,6 +141,17 @@ bool find_beside_runtime(const Runtime& runtime, CuptiLibrary& found) {
   return false;
 }
 
+// The simulated GPU's libraries lie together, and a program of the driver alone has no runtime.
+bool find_beside_driver(unsigned major, CuptiLibrary& found) {
+  FixedText<512> folder;
+  for_each_loaded_object([&](const LoadedObject& object) {
+    if (!has_prefix(object.name(), "libcuda.so.")) return true;
+    folder.add(folder_of(object.path()));
+    return false;
+  });
+  return folder.size() != 0 && open_below(folder.view(), "/", major, found);
+}
+
 bool find_in_system(unsigned major, CuptiLibrary& found) {
   FixedText<32> soname;
   soname.add(kPrefix).add(uint64_t{major});
@@ -172,6 +183,7 @@ void find_cupti(CuptiLibrary& found, int driver_version) {
   const unsigned newest = runtime.major != 0   ? runtime.major
                           : driver_version > 0 ? static_cast<unsigned>(driver_version / 1000)
                                                : 13;
+  if (driver_is_simulated() && find_beside_driver(newest, found)) return;
   if (find_in_system(newest, found)) return;
   if (newest > 12 && find_in_system(newest - 1, found)) return;
   found.why_not.add("no libcupti.so.")
