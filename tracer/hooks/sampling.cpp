@@ -63,7 +63,8 @@ bool point_falls_on(uint64_t size) {
 uint64_t stands_for(uint64_t size) {
   const double kept =
       share_hit(static_cast<double>(size) / static_cast<double>(config().sample_bytes));
-  return static_cast<uint64_t>(static_cast<double>(size) / kept + 0.5);
+  const auto halves = static_cast<uint64_t>(2 * static_cast<double>(size) / kept);
+  return (halves + 1) / 2;
 }
 
 }  // namespace
@@ -92,7 +93,10 @@ double natural_logarithm(double x) {
 double share_hit(double x) {
   if (x > 40) return 1;
   int halvings = 0;
-  for (; x > 0.01; x /= 2) ++halvings;
+  while (x > 0.01) {
+    x /= 2;
+    ++halvings;
+  }
   double missing = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4)));
   for (; halvings > 0; --halvings) missing = missing * (2 - missing);
   return missing;

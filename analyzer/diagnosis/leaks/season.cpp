@@ -65,7 +65,9 @@ std::vector<double> without_seasons(const std::vector<double>& series, double sl
   for (int season = 0; season < kMostSeasons && left > 1e-12 * whole; ++season) {
     Wave best;
     double best_angle = 0;
-    for (double cycles = kFewestCycles; cycles <= nd / 3; cycles += kFinest) {
+    for (size_t k = 0;; ++k) {
+      const double cycles = kFewestCycles + kFinest * static_cast<double>(k);
+      if (cycles > nd / 3) break;
       const double angle = 2 * std::numbers::pi * cycles / nd;
       const Wave wave = fit(rest, angle, left);
       if (wave.share <= best.share) continue;
