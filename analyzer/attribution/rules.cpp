@@ -24,6 +24,7 @@ constexpr Rule kRules[] = {
     {"attention", attention},
     {"activations", activations},
     {"inputs", inputs},
+    {"kernels that use it", by_kernels},
     {"results outside modules", results_outside_modules},
 };
 
@@ -42,6 +43,12 @@ const BlockTouches* Scene::touches(const Block& block) const {
   if (timeline.work == 0) return nullptr;
   if (!touches_) touches_.emplace(recording, state.sequence());
   return touches_->of(block);
+}
+
+KernelRole Scene::kernel_role(const Block& block) const {
+  if (timeline.accesses == 0) return KernelRole::none;
+  if (!roles_) roles_.emplace(recording, state.sequence());
+  return roles_->of(block);
 }
 
 Verdict judge(const Block& block, const Scene& scene) {

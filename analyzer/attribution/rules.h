@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "attribution/evidence.h"
+#include "attribution/kernel_roles.h"
 #include "attribution/stack_traits.h"
 #include "attribution/verdict.h"
 #include "replay/state.h"
@@ -31,6 +32,8 @@ class Scene {
   [[nodiscard]] const Evidence& evidence() const;
   // Who touched a block in its life; nullptr where nobody was seen to.
   [[nodiscard]] const BlockTouches* touches(const Block& block) const;
+  // What those kernels do with it.
+  [[nodiscard]] KernelRole kernel_role(const Block& block) const;
 
   const Recording& recording;
   const Timeline& timeline;
@@ -40,6 +43,7 @@ class Scene {
  private:
   mutable std::optional<Evidence> evidence_;
   mutable std::optional<TouchIndex> touches_;
+  mutable std::optional<KernelRoles> roles_;
 };
 
 struct Rule {

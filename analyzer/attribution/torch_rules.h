@@ -18,6 +18,9 @@ std::optional<Verdict> parameters_from_stack(const Block& block, const Scene& sc
 std::optional<Verdict> gradients(const Block& block, const Scene& scene);
 std::optional<Verdict> before_recording(const Block& block, const Scene& scene);
 
+// kernel_rules.cpp
+std::optional<Verdict> by_kernels(const Block& block, const Scene& scene);
+
 // model_rules.cpp
 std::optional<Verdict> library_workspace(const Block& block, const Scene& scene);
 std::optional<Verdict> key_value_cache(const Block& block, const Scene& scene);

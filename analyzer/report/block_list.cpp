@@ -128,6 +128,7 @@ Json json_of(const Block& block, const Verdict& verdict, const Scene& scene) {
           {"module", text_or_null(module_path(definitions, block.stack))},
           {"kernel", text_or_null(definitions.string(block.kernel))},
           {"kernel_source", kernel_source(block, touches)},
+          {"kernel_role", text_or_null(name_of(scene.kernel_role(block)))},
           {"touches", touches != nullptr ? json_of(*touches, definitions) : Json(nullptr)},
           {"site", call_site(definitions, block.stack)},
           {"frames", json_frames(definitions, block.stack)}};

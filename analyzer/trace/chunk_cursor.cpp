@@ -83,7 +83,7 @@ bool skip_definition(EventKind kind, Reader& in) {
       skip_varints(3);
       const uint64_t count = in.varint();
       if (count > kMaxAccessAddresses) return false;
-      skip_varints(static_cast<int>(count));
+      skip_varints(static_cast<int>(2 * count));
       break;
     }
     case EventKind::kept_event: {

@@ -123,10 +123,14 @@ bool DefinitionReader::read_access(Reader& in) {
   const uint64_t count = in.varint();
   if (count > kMaxAccessAddresses || count > in.left()) return false;
   access.addresses.reserve(count);
+  access.words.reserve(count);
   uint64_t address = 0;
+  uint16_t word = 0;
   for (uint64_t i = 0; i < count; ++i) {
     address = undelta(in.varint(), address);
+    word = static_cast<uint16_t>(word + in.varint());
     access.addresses.push_back(address);
+    access.words.push_back(word);
   }
   if (in.ok()) definitions_.define_access(id, std::move(access));
   return in.ok();

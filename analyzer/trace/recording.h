@@ -37,7 +37,8 @@ using StringId = uint32_t;  // 0: the empty string
 struct KernelAccess {
   StringId kernel = 0;
   uint32_t flags = 0;  // AccessFlag
-  std::vector<uint64_t> addresses;
+  std::vector<uint64_t> addresses;  // different ones
+  std::vector<uint16_t> words;      // of the parameters, in which each stands first
 };
 
 // What the ids in events mean. Ids are those of the events of the same recording.

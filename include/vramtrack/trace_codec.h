@@ -22,7 +22,9 @@
 //   define_thread    u8 kind, varint thread, varint tid, varint name string
 //   define_metadata  u8 kind, varint key string, varint value string
 //   define_access    u8 kind, varint id, varint name string, varint AccessFlag, varint count, then
-//                    count * varint (zigzag delta of the address to the previous one)
+//                    count * (varint zigzag delta of the address to the previous one, varint
+//                    distance of its word to the previous one's; words of 8 bytes, from the start
+//                    of the parameters)
 //   kept_event       u8 kind, a carried record
 //
 // A carried record (ring recording): varint thread, varint step + 1 (0: before the first), varint

@@ -22,8 +22,11 @@ void print_event(const Recording& trace, const Event& e) {
   json accesses = json::array();
   const KernelAccess* access =
       e.kind == EventKind::kernel_access ? trace.definitions().access(e.extra) : nullptr;
+  json words = json::array();
   if (access != nullptr) accesses = access->addresses;
+  if (access != nullptr) words = access->words;
   print({{"accesses", accesses},
+         {"words", words},
          {"kind", static_cast<int>(e.kind)},
          {"memory", static_cast<int>(e.memory)},
          {"device", e.device},

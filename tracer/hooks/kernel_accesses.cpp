@@ -35,7 +35,8 @@ uint64_t mixed(uint64_t h, uint64_t word) {
 
 uint64_t hash_of(uint32_t name, const AddressList& addresses) {
   uint64_t h = mixed(recording_epoch(), uint64_t{name} << 32 | addresses.count());
-  for (uint32_t i = 0; i < addresses.count(); ++i) h = mixed(h, addresses.begin()[i]);
+  for (uint32_t i = 0; i < addresses.count(); ++i)
+    h = mixed(h, addresses.begin()[i] ^ static_cast<uint64_t>(addresses.word(i)) << 48);
   h = mixed(h, 0xc4ceb9fe1a85ec53);
   return h == 0 ? 1 : h;
 }
@@ -88,10 +89,10 @@ bool take_list_number() {
   }
 }
 
-// A buffer of ten kilobytes stays out of the frame of every launch.
+// A buffer of twenty kilobytes stays out of the frame of every launch.
 __attribute__((noinline)) uint32_t define_list(uint32_t name, const AddressList& addresses) {
   if (!take_list_number()) return 0;
-  uint8_t buffer[1 + (4 + kMaxAccessAddresses) * kMaxVarintBytes];
+  uint8_t buffer[1 + (4 + 2 * kMaxAccessAddresses) * kMaxVarintBytes];
   const uint32_t id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   Writer w(buffer);
   w.byte(static_cast<uint8_t>(EventKind::define_access));
@@ -100,20 +101,44 @@ __attribute__((noinline)) uint32_t define_list(uint32_t name, const AddressList&
   w.varint(addresses.truncated() ? uint64_t{kAccessTruncated} : 0);
   w.varint(addresses.count());
   uint64_t previous = 0;
+  uint16_t word = 0;  // parameters are in order, and so are words
   for (uint32_t i = 0; i < addresses.count(); ++i) {
     w.varint(delta(addresses.begin()[i], previous));
+    w.varint(static_cast<uint16_t>(addresses.word(i) - word));
     previous = addresses.begin()[i];
+    word = addresses.word(i);
   }
   return write_definition(buffer, w.size()) ? id : 0;
 }
 
-void scan(const void* value, size_t bytes, AddressList& addresses) {
+void scan(const void* value, const ParameterPlace& place, AddressList& addresses) {
   const auto* at = static_cast<const uint8_t*>(value);
-  for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+  for (size_t offset = 0; offset + sizeof(uint64_t) <= place.bytes; offset += sizeof(uint64_t)) {
     uint64_t word;
-    std::memcpy(&word, at, sizeof word);
-    if (is_device_address(word)) addresses.add(word);
+    std::memcpy(&word, at + offset, sizeof word);
+    if (is_device_address(word))
+      addresses.add(word, static_cast<uint16_t>((place.offset + offset) / sizeof(uint64_t)));
   }
+}
+
+// Of each list the slots that are filled, from its beginning on.
+bool scan_tensors(const TensorLists& tensors, const void* value, const ParameterPlace& place,
+                  AddressList& addresses) {
+  const bool large = place.bytes > TensorLists::kSmallBytes;
+  const uint32_t slots = tensors.slots * (large ? TensorLists::kLarge : 1);
+  const auto* words = static_cast<const uint8_t*>(value);
+  const auto scan_list = [&](uint32_t list) {
+    for (uint32_t word = list * slots; word < (list + 1) * slots; ++word) {
+      uint64_t address;
+      if ((size_t{word} + 1) * sizeof address > place.bytes) return;
+      std::memcpy(&address, words + size_t{word} * sizeof address, sizeof address);
+      if (!is_device_address(address)) return;
+      addresses.add(address, static_cast<uint16_t>(place.offset / sizeof address + word));
+    }
+  };
+  for (uint32_t list = 0; list < tensors.lists; ++list) scan_list(list);
+  if (tensors.steps) scan_list(tensors.lists + 1);
+  return addresses.count() != 0;
 }
 
 void scan_buffer(const ParameterLayout& layout, void** extra, AddressList& addresses) {
@@ -126,8 +151,7 @@ void scan_buffer(const ParameterLayout& layout, void** extra, AddressList& addre
   if (buffer == nullptr) return;
   for (uint32_t i = 0; i < layout.count; ++i) {
     const ParameterPlace& place = layout.places[i];
-    if (size_t{place.offset} + place.bytes <= size)
-      scan(buffer + place.offset, place.bytes, addresses);
+    if (size_t{place.offset} + place.bytes <= size) scan(buffer + place.offset, place, addresses);
   }
 }
 
@@ -152,7 +176,7 @@ void AddressList::enter_all() {
   for (uint32_t i = 0; i < count_; ++i) enter(addresses_[i], i);
 }
 
-void AddressList::add(uint64_t address) {
+void AddressList::add(uint64_t address, uint16_t word) {
   if (count_ < kFewAddresses) {
     if (has_among_few(address)) return;
   } else {
@@ -163,6 +187,7 @@ void AddressList::add(uint64_t address) {
     }
     if (!enter(address, count_)) return;
   }
+  words_[count_] = word;
   addresses_[count_++] = address;
 }
 
@@ -173,8 +198,12 @@ void collect_addresses(const ParameterLayout& layout, void** parameters, void** 
     if (extra != nullptr) scan_buffer(layout, extra, addresses);
     return;
   }
-  for (uint32_t i = 0; i < layout.count; ++i)
-    if (parameters[i] != nullptr) scan(parameters[i], layout.places[i].bytes, addresses);
+  uint32_t first = 0;
+  if (layout.tensors.lists != 0 && parameters[0] != nullptr &&
+      scan_tensors(layout.tensors, parameters[0], layout.places[0], addresses))
+    first = 1;
+  for (uint32_t i = first; i < layout.count; ++i)
+    if (parameters[i] != nullptr) scan(parameters[i], layout.places[i], addresses);
 }
 
 void record_access(uint32_t name, const AddressList& addresses, uint64_t stream, uint64_t graph) {

@@ -12,13 +12,15 @@
 
 namespace vramtrack {
 
-// Different addresses in the order in which they were met. Large, and only what was added is
+// Different addresses in the order in which they were met, each with the word of the parameters in
+// which it was met first. Large, and only what was added is
 // initialised: one lies on the stack of each launch.
 class AddressList {
  public:
-  void add(uint64_t address);
+  void add(uint64_t address, uint16_t word);
 
   [[nodiscard]] const uint64_t* begin() const { return addresses_; }
+  [[nodiscard]] uint16_t word(uint32_t index) const { return words_[index]; }
   [[nodiscard]] uint32_t count() const { return count_; }
   [[nodiscard]] bool truncated() const { return truncated_; }
 
@@ -33,6 +35,7 @@ class AddressList {
   uint32_t count_ = 0;
   bool truncated_ = false;
   uint64_t addresses_[kMaxAccessAddresses];
+  uint16_t words_[kMaxAccessAddresses];
   uint16_t places_[kPlaces];  // of many addresses: index + 1 by hash
 };
 

@@ -16,7 +16,8 @@ struct Function {
   std::atomic<uint64_t> handle{0};
   std::atomic<uint64_t> epoch_and_name{0};
   std::atomic<bool> is_kernel{false};
-  std::atomic<uint64_t> layout{0};  // generation 16 bits, count 16, first place 32
+  std::atomic<uint64_t> layout{0};   // generation 16 bits, count 16, first place 32
+  std::atomic<uint32_t> tensors{0};  // of the same generation: lists 8 bits, slots 16, steps 1
 };
 
 constexpr size_t kFunctions = 1U << 14;
@@ -123,6 +124,19 @@ uint64_t new_layout(const Function& entry, CUfunction function) {
   return generation() << 48 | (known ? uint64_t{count} : kUnknownCount) << 32 | first;
 }
 
+uint32_t pack(const TensorLists& tensors) {
+  return tensors.lists | tensors.slots << 8 | static_cast<uint32_t>(tensors.steps) << 24;
+}
+
+TensorLists unpack(uint32_t tensors) {
+  return {.lists = tensors & 0xff, .slots = tensors >> 8 & 0xffff, .steps = tensors >> 24 != 0};
+}
+
+TensorLists ask_tensors(CUfunction function) {
+  const char* name = ask_name(function);
+  return name != nullptr ? tensor_lists_of(name) : TensorLists{};
+}
+
 void remember(const void* handle, const char* name, bool is_kernel) {
   if (!config().kernels || handle == nullptr) return;
   Function* entry = entry_for(handle);
@@ -173,11 +187,13 @@ ParameterLayout parameter_layout(CUfunction function) {
   uint64_t layout = entry->layout.load(std::memory_order_acquire);
   if (layout >> 48 != generation()) {
     layout = new_layout(*entry, function);
+    entry->tensors.store(pack(ask_tensors(function)), std::memory_order_relaxed);
     entry->layout.store(layout, std::memory_order_release);
   }
   const uint64_t count = layout >> 32 & 0xffff;
   if (count == kUnknownCount) return {};
-  return {&g_places[static_cast<uint32_t>(layout)], static_cast<uint32_t>(count), true};
+  return {&g_places[static_cast<uint32_t>(layout)], static_cast<uint32_t>(count), true,
+          unpack(entry->tensors.load(std::memory_order_relaxed))};
 }
 
 }  // namespace vramtrack

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include <vramtrack/tensor_lists.h>
+
 #include "hooks/cuda_api.h"
 
 namespace vramtrack {
@@ -19,7 +21,8 @@ struct ParameterPlace {
 struct ParameterLayout {
   const ParameterPlace* places = nullptr;
   uint32_t count = 0;
-  bool known = false;  // false: nothing of the parameters may be read
+  bool known = false;   // false: nothing of the parameters may be read
+  TensorLists tensors;  // in the first parameter
 };
 
 // The name under which a handle was looked up.
