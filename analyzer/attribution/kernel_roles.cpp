@@ -55,14 +55,13 @@ std::vector<size_t> lists_of(const KernelAccess& access, std::string_view kernel
     for (size_t i = 0; i < access.addresses.size(); ++i) lists.push_back(i);
     return lists;
   }
-  // Lists begin at multiples of the slots; of large parameters those of small ones are not met.
-  const auto starts_at = [&](uint32_t slots) {
-    const auto begins = [slots](uint16_t word) { return word == slots; };
-    return std::any_of(access.words.begin(), access.words.end(), begins);
-  };
-  const uint32_t slots = tensors.lists > 1 && starts_at(tensors.slots)
-                             ? tensors.slots
-                             : tensors.slots * TensorLists::kLarge;
+  // Lists begin at multiples of the slots; small parameters have no word as far back as the second
+  // list of large ones begins.
+  const uint32_t large = tensors.slots * TensorLists::kLarge;
+  const bool is_large =
+      tensors.lists > 1 && std::any_of(access.words.begin(), access.words.end(),
+                                       [large](uint16_t word) { return word >= large; });
+  const uint32_t slots = is_large ? large : tensors.slots;
   for (const uint16_t word : access.words) lists.push_back(word / slots);
   return lists;
 }
