@@ -36,7 +36,7 @@ using StringId = uint32_t;  // 0: the empty string
 // A kernel and the device addresses that launches of it were given, in the order of its parameters.
 struct KernelAccess {
   StringId kernel = 0;
-  uint32_t flags = 0;  // AccessFlag
+  uint32_t flags = 0;               // AccessFlag
   std::vector<uint64_t> addresses;  // different ones
   std::vector<uint16_t> words;      // of the parameters, in which each stands first
 };

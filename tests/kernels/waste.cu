@@ -36,11 +36,11 @@ float* taken(void* pointer, size_t bytes) {
   return static_cast<float*>(pointer);
 }
 
-#define TAKE(pointer, bytes)                              \
-  do {                                                    \
-    void* new_memory = nullptr;                           \
+#define TAKE(pointer, bytes)                               \
+  do {                                                     \
+    void* new_memory = nullptr;                            \
     if (cudaMalloc(&new_memory, bytes) != 0) std::exit(1); \
-    (pointer) = taken(new_memory, bytes);                 \
+    (pointer) = taken(new_memory, bytes);                  \
   } while (0)
 
 void give_back(float*& pointer) {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "record/recorder.h"
 #include "record/pages.h"
+#include "record/recorder.h"
 
 namespace vramtrack {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "record/pages.h"
 #include "record/recorder.h"
 #include "stack/intern_table.h"
-#include "record/pages.h"
 #include "stack/python_frames.h"
 
 namespace vramtrack {

@@ -17,7 +17,7 @@ namespace vramtrack {
 struct PythonEntry {
   uintptr_t value;  // frame: the id of its code object; boundary: an address in the loop's native
                     // frame, 0 where the version has none
-  int32_t offset;  // frame: byte offset of the instruction that runs
+  int32_t offset;   // frame: byte offset of the instruction that runs
   bool boundary;
 };
 
