@@ -13,8 +13,8 @@
 namespace vramtrack {
 
 struct ParameterPlace {
-  uint16_t offset;  // in the buffer of a launch that passes one
-  uint16_t bytes;
+  uint16_t offset = 0;  // in the buffer of a launch that passes one
+  uint16_t bytes = 0;
 };
 
 // The parameters of a kernel, up to the last that has room for an address.
