@@ -246,9 +246,10 @@ void add_loss(const Workload& w, const Dimensions& x, Activations& result) {
     result.loss.push_back({"activations/logits", symbol, what, w.chunked_loss ? "in 16 chunks" : "",
                            bytes / chunks, kSaved});
   };
-  if (w.keep_output || x.c >= 4) {
+  // log_softmax saves its result, not the logits: without the output they are gone by then.
+  if (w.keep_output) {
     add("cTV", "logits, kept by the model's output", x.c * x.T * x.V);
-    if (!w.chunked_loss && w.keep_output) result.kept_logits = x.c * x.T * x.V;
+    if (!w.chunked_loss) result.kept_logits = x.c * x.T * x.V;
   }
   add("4TV", "log-softmax in float32", 4 * x.T * x.V);
   add("8TV", "gradients of log-softmax, in and out", 8 * x.T * x.V);

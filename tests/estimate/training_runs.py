@@ -33,6 +33,7 @@ CASES = {
                            ["--recompute", "full"]),
     "llama autocast": (llama(), "sdpa", "float32", 2, 1024, {"autocast": True}, ["--autocast"]),
     "llama lora": (llama(), "sdpa", "bfloat16", 4, 1024, {"lora": 8}, ["--lora-rank", "8"]),
+    "llama drops its output": (llama(), "sdpa", "float32", 2, 2048, {"drop": True}, ["--drop-output"]),
     "llama short, states rule": (llama(), "sdpa", "float32", 1, 64, {}, []),
     "llama accumulation": (llama(), "sdpa", "bfloat16", 4, 1024, {"accumulation": 2},
                            ["--accumulation", "2"]),
@@ -71,7 +72,9 @@ def main():
         for _ in range(options.get("accumulation", 1)):
             with torch.autocast("cuda", torch.bfloat16, enabled=bool(options.get("autocast"))):
                 out = model(input_ids=ids, labels=ids)
-            out.loss.backward()
+            if options.get("drop"):
+                out = out.loss
+            (out if options.get("drop") else out.loss).backward()
         optimizer.step()
         optimizer.zero_grad()
     state = [t for s in optimizer.state.values() for t in s.values()
