@@ -12,7 +12,8 @@ import sys
 
 # What PyTorch asks cuBLAS to use is found by taking it back at the end; a block that no label covers counts as wrong
 # unless it was made inside the call during which the peak was reached: then it is that call's temporary.
-Result = collections.namedtuple("Result", "total right unknown wrong unlabelled claimed claimed_right truth said rows")
+Result = collections.namedtuple("Result", "total right unknown wrong unlabelled claimed claimed_right truth said rows sub")
+SUB_ROWS = ("activations/logits", "activations/kv")  # those that are measured
 
 
 def category(row):
@@ -45,12 +46,18 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
     counts = dict.fromkeys(Result._fields[:7], 0)
     truth, said = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     exact = collections.defaultdict(collections.Counter)  # the best row -> the row that was given
+    sub = collections.Counter()  # (the true row, the row that was given)
     missed = collections.Counter()
     for block in blocks:
         size = block["size"]
         answer = block["category"]
         rows = truth_of(block, labels, workspaces, peak)
         right = rows is not None and answer in map(category, rows)
+        row = answer + (f"/{block['sub_row']}" if block["sub_row"] else "")
+        if rows is not None:
+            # The best row is the truth where it is one of those; else one that was given may be right as well.
+            best = rows[0] if rows[0] in SUB_ROWS or row not in rows else row
+            sub[best, row] += size
         # Several rows may be right: then the one that was given stands for the truth.
         true = "unlabelled" if rows is None else answer if right else category(rows[0])
         counts["total"] += size
@@ -60,7 +67,7 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
             counts["claimed"] += size
             counts["claimed_right"] += size if right else 0
         if rows is not None:
-            exact[rows[0]][answer + (f"/{block['sub_row']}" if block["sub_row"] else "")] += size
+            exact[rows[0]][row] += size
         truth[true][answer] += size
         said[answer][true] += size
         if not right:
@@ -70,7 +77,7 @@ def compare(blocks, labels, workspaces, peak=None, verbose=False):
     if verbose:
         for key, size in missed.most_common(8):
             print(f"      {size / 2**20:9.2f} MiB", *key, sep=" | ")
-    return Result(**counts, truth=truth, said=said, rows=exact)
+    return Result(**counts, truth=truth, said=said, rows=exact, sub=sub)
 
 
 def kv_bytes(blocks):

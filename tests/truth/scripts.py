@@ -14,9 +14,10 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "examples" / "t
 SCRIPTS = {}
 
 
-def script(aside=False, quick=False, needs=()):
+def script(aside=False, quick=False, needs=(), peak=True):
+    """`peak=False`: the witness learns some things only later, so that the peak of the whole run is not judged."""
     def register(function):
-        function.aside, function.quick, function.needs = aside, quick, needs
+        function.aside, function.quick, function.needs, function.peak = aside, quick, needs, peak
         SCRIPTS[function.__name__] = function
         return function
     return register
@@ -81,7 +82,7 @@ def gpt_checkpoint(witness):
     train(witness, model, adamw(), head=model.head.weight)
 
 
-@script(aside=True)
+@script()
 def gpt_autocast(witness):
     """bf16 autocast over float32 weights, AdamW (fused)."""
     model = example_gpt()
@@ -205,7 +206,7 @@ def tiny(name, **settings):
         return getattr(transformers, architecture)(config(**settings))
 
 
-@script(aside=True, needs=("transformers",))
+@script(needs=("transformers",))
 def t5(witness):
     """Encoder and decoder, relative positions, cross attention, scores written out."""
     model = tiny("T5", vocab_size=8192, d_model=512, d_kv=64, d_ff=1024, num_layers=2, num_heads=8,
@@ -237,17 +238,15 @@ def mixtral(witness):
     train(witness, model, adamw(), loss_of=causal(model), head=model.lm_head.weight)
 
 
-@script(needs=("transformers", "accelerate"))
-def trainer(witness):
-    """transformers' Trainer over GPT-2: its loop, its optimizer, its data."""
+def train_by_trainer(witness, model, data, head=None):
+    """transformers' Trainer: its loop, its optimizer, its data. Marks: before and after the last step."""
     import tempfile
 
     import transformers
-    model = tiny("GPT2", vocab_size=8192, n_positions=512, n_embd=512, n_layer=2, n_head=8)
 
     class Marks(transformers.TrainerCallback):
         def on_train_begin(self, args, state, control, optimizer=None, **_):
-            witness.watch(model, getattr(optimizer, "optimizer", optimizer), head=model.lm_head.weight)
+            witness.watch(model, getattr(optimizer, "optimizer", optimizer), head=head)
 
         def on_pre_optimizer_step(self, args, state, control, **_):
             if state.global_step == 2:
@@ -257,11 +256,86 @@ def trainer(witness):
             if state.global_step == 3:
                 witness.mark("step")
 
-    data = [{"input_ids": row, "labels": row} for row in torch.randint(8192, (12, 512))]
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(folder, per_device_train_batch_size=4, max_steps=3, report_to=[],
                                                    save_strategy="no", disable_tqdm=True, logging_strategy="no")
         transformers.Trainer(model, arguments, train_dataset=data, callbacks=[Marks()]).train()
+
+
+def texts(length=512, count=12):
+    return [{"input_ids": row, "labels": row} for row in torch.randint(8192, (count, length))]
+
+
+TRAINER = ("transformers", "accelerate")
+
+
+@script(needs=TRAINER)
+def trainer(witness):
+    """GPT-2 under the Trainer."""
+    model = tiny("GPT2", vocab_size=8192, n_positions=512, n_embd=512, n_layer=2, n_head=8)
+    train_by_trainer(witness, model, texts(), model.lm_head.weight)
+
+
+@script(aside=True, needs=TRAINER)
+def trainer_llama(witness):
+    """Llama under the Trainer."""
+    model = llama(num_hidden_layers=2)
+    train_by_trainer(witness, model, texts(), model.lm_head.weight)
+
+
+@script(needs=TRAINER)
+def trainer_t5(witness):
+    """T5 under the Trainer."""
+    model = tiny("T5", vocab_size=8192, d_model=512, d_kv=64, d_ff=1024, num_layers=2, num_heads=8,
+                 decoder_start_token_id=0)
+    train_by_trainer(witness, model, texts(256), model.lm_head.weight)
+
+
+@script(aside=True, needs=TRAINER)
+def trainer_vit(witness):
+    """ViT under the Trainer."""
+    model = tiny("ViT", hidden_size=384, num_hidden_layers=3, num_attention_heads=6, intermediate_size=1536)
+    images = [{"pixel_values": image, "labels": 1} for image in torch.randn(12, 3, 224, 224)]
+    train_by_trainer(witness, model, images)
+
+
+@script(aside=True, needs=TRAINER)
+def trainer_mixtral(witness):
+    """Mixtral under the Trainer."""
+    model = tiny("Mixtral", vocab_size=8192, hidden_size=512, intermediate_size=1024, num_hidden_layers=2,
+                 num_attention_heads=8, num_key_value_heads=2, num_local_experts=4, max_position_embeddings=1024,
+                 bos_token_id=1, eos_token_id=2, pad_token_id=3)
+    train_by_trainer(witness, model, texts(), model.lm_head.weight)
+
+
+# More than one process, by the libraries that such jobs use; here of one rank.
+
+def one_rank():
+    import tempfile
+
+    import torch.distributed as dist
+    folder = tempfile.mkdtemp(prefix="vramtrack-rank-")
+    dist.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1,
+                            device_id=torch.device("cuda", 0))
+
+
+@script(peak=False)
+def ddp(witness):
+    """DistributedDataParallel: gradients are averaged in buckets."""
+    from torch.nn.parallel import DistributedDataParallel
+    one_rank()
+    model = example_gpt(layers=2, attention="fused")
+    parallel = DistributedDataParallel(model, bucket_cap_mb=8)
+
+    def average(_, bucket):
+        with torch._C.DisableTorchFunction():
+            witness.say(bucket.buffer(), "communication")
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    parallel.register_comm_hook(None, average)
+    train(witness, parallel, adamw(), head=model.head.weight)
 
 
 # Token by token.

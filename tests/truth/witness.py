@@ -27,13 +27,15 @@ READ_ONLY = {"__get__", "__set__", "size", "dim", "stride", "data_ptr", "item", 
 
 class Known:
     """One storage: where it lies, the rows that are right for it (the first is the best), what made it from what."""
-    __slots__ = ("weak", "address", "bytes", "rows", "made_by", "shape", "parents", "fixed", "by_saving")
+    __slots__ = ("weak", "address", "bytes", "rows", "made_by", "shape", "parents", "fixed", "by_saving",
+                 "kv_share")
 
     def __init__(self, storage, rows, made_by, shape, parents=()):
         self.weak = StorageWeakRef(storage)
         self.address, self.bytes = storage.data_ptr(), storage.nbytes()
         self.rows, self.made_by, self.shape, self.parents = tuple(rows), made_by, shape, parents
         self.fixed = False  # the script itself said it
+        self.kv_share = 1.0  # of its bytes, where one product made queries too
         self.by_saving = False  # only autograd's saving has shown it so far, inside the call that runs
 
     def alive(self):
@@ -207,6 +209,8 @@ class Witness(TorchFunctionMode):
             self.scores(self.find(given[0]))
         if name in FUSED:
             self.fused(args, kwargs)
+        elif name in PRODUCTS and len(given) > 1:
+            self.share(given[0], given[1], given[1])  # V is as large as K
         rows = self.rows_of(name, args, kwargs, given, parents)
         for tensor in tensors_in(result):
             if tensor.is_cuda:
@@ -262,9 +266,17 @@ class Witness(TorchFunctionMode):
             if len(parent.shape) >= 2 and len(entry.shape) >= 2 and parent.shape[-1] == entry.shape[-1]:
                 self.scores(parent, depth - 1)
 
+    def share(self, query, key, value):
+        """Where one product made Q, K and V together: how much of it K and V are."""
+        entry = self.find(query)
+        if entry is not None and entry is self.find(key):
+            entry.kv_share = (key.numel() * key.element_size() + value.numel() * value.element_size()) / entry.bytes
+
     def keys(self, entry, depth=6):
-        """K or V. Where one product made Q, K and V together, it is no more than an activation."""
+        """K or V. Where one product made Q, K and V together, it is what most of it is."""
         if entry is None or depth == 0 or entry.fixed or entry.rows[0] not in ("activations",):
+            return
+        if entry.kv_share <= 0.5:
             return
         entry.rows = ("activations/kv", "activations", "kv_cache")
         if entry.made_by not in PRODUCTS:
@@ -274,6 +286,8 @@ class Witness(TorchFunctionMode):
     def fused(self, args, kwargs):
         names = ("query", "key", "value", "attn_mask")
         given = dict(zip(names, args)) | {k: v for k, v in kwargs.items() if k in names}
+        if all(isinstance(given.get(name), torch.Tensor) for name in names[:3]):
+            self.share(given["query"], given["key"], given["value"])
         for name in ("key", "value"):
             self.keys(self.find(given.get(name)))
         mask = self.find(given.get("attn_mask"))
