@@ -58,7 +58,8 @@ std::optional<Verdict> by_phase(const Block& block, const Scene& scene) {
 // without one, everybody does, and this says nothing.
 std::optional<Verdict> by_library(const Block& block, const Scene& scene) {
   if (block.origin == Block::Origin::allocator || block.device < 0) return std::nullopt;
-  if (!scene.state.totals(block.device).has_blocks) return std::nullopt;
+  const DeviceTimeline* device = scene.timeline.device(block.device);
+  if (device == nullptr || !device->has_blocks) return std::nullopt;
   const std::string library = library_of(scene.definitions(), block.stack);
   if (library.starts_with("libnccl")) {
     return Verdict{.category = Category::communication,

@@ -20,14 +20,25 @@ bool makes_booleans(std::string_view op) {
 
 // Scores are batch x heads x length x length; half as large in half precision or twice as large
 // before a cast, and a quarter as large where single precision becomes a Boolean mask.
-bool is_score_sized(uint64_t bytes, std::string_view op, const Evidence& evidence) {
-  for (const uint64_t same : {bytes, bytes * 2, bytes / 2})
-    if (evidence.is_softmax_size(same)) return true;
+bool is_score_sized(uint64_t bytes, const StackTraits& traits, const Evidence& evidence) {
+  const std::string_view op = traits.op;
+  if (evidence.is_softmax_size(bytes)) return true;
+  // A plain copy keeps its type: one half as large is of something else, of values for example.
+  const bool keeps_type =
+      (op.starts_with("clone") || op.starts_with("contiguous") || op.starts_with("reshape")) &&
+      !traits.has(Trait::autocast);
+  if (!keeps_type && (evidence.is_softmax_size(bytes * 2) || evidence.is_softmax_size(bytes / 2)))
+    return true;
   return (op.empty() || makes_booleans(op)) && evidence.is_softmax_size(bytes * 4);
 }
 
-// What PyTorch's allocator takes for a single number.
-constexpr uint64_t kSmallestBlock = 512;
+// Filled with one number inside an attention: a mask, or a bias of the scores. Its size says
+// nothing: one for a whole batch may be as large as the queries.
+bool is_mask_or_bias(const StackTraits& traits) {
+  for (const std::string_view name : {"zeros", "ones", "full"})
+    if (traits.outer_op.starts_with(name)) return true;
+  return false;
+}
 
 // Operators that make a tensor out of nothing or of host memory.
 bool brings_data(std::string_view op) {
@@ -51,10 +62,6 @@ bool is_attention_operator(const StackTraits& traits, bool score_sized) {
          traits.has(Trait::softmax) || (score_sized && works_on_scores(traits));
 }
 
-bool is_forward(const StackTraits& traits) {
-  return traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
-}
-
 }  // namespace
 
 std::optional<Verdict> library_workspace(const Block& block, const Scene& scene) {
@@ -70,16 +77,6 @@ std::optional<Verdict> library_workspace(const Block& block, const Scene& scene)
   if (traits.has(Trait::cudnn) && !traits.has(Trait::tensor_creation))
     return Verdict{Category::workspace, "", "made by cuDNN", 0.85};
   return std::nullopt;
-}
-
-std::optional<Verdict> key_value_cache(const Block& block, const Scene& scene) {
-  const StackTraits& traits = scene.traits.of(block.stack);
-  if (!traits.has(Trait::cache_update)) return std::nullopt;
-  if (block.size <= kSmallestBlock) return std::nullopt;  // a counter, not keys of a layer
-  if (scene.evidence().trains() && is_forward(traits) && !traits.has(Trait::generation))
-    return Verdict{Category::activations, "kv", "keys or values of a forward pass in training",
-                   0.85};
-  return Verdict{Category::kv_cache, "", "made where a KV cache stores keys and values", 0.95};
 }
 
 std::optional<Verdict> logits(const Block& block, const Scene& scene) {
@@ -129,11 +126,15 @@ std::optional<Verdict> attention(const Block& block, const Scene& scene) {
                       scene.evidence().is_softmax_size(size * 2);
     const bool same = cast || (scene.evidence().is_softmax_size(size) && works_on_scores(traits));
     if (!same || scene.evidence().is_product_size(size)) return std::nullopt;
+    // A model's MLP may be as wide as a row of scores is long.
+    if (!scene.evidence().is_near_softmax(block.stack)) return std::nullopt;
     return Verdict{Category::attention, "", "as large as the scores, by an operator used on them",
                    0.75};
   }
+  if (is_mask_or_bias(traits))
+    return Verdict{Category::attention, "", "a mask or bias, made inside an attention", 0.8};
   const bool projected = traits.has(Trait::projection) && !traits.has(Trait::batched_product);
-  if (is_score_sized(size, traits.op, scene.evidence()) && !projected) {
+  if (is_score_sized(size, traits, scene.evidence()) && !projected) {
     const bool ambiguous = scene.evidence().is_projection_size(size);
     return Verdict{Category::attention, "", "made in attention code, as large as the scores",
                    ambiguous ? 0.6 : 0.92};
@@ -149,11 +150,6 @@ std::optional<Verdict> activations(const Block& block, const Scene& scene) {
       !scene.evidence().is_activation_size(size * 2))
     return Verdict{Category::activations, "autocast",
                    "a parameter cast for autocast, kept until the region ends", 0.75};
-  if (traits.has(Trait::key_value_copies))
-    return Verdict{Category::activations, "kv",
-                   "keys or values, repeated for the queries that share "
-                   "them",
-                   0.9};
   if (traits.activity() == Activity::recomputation)
     return Verdict{Category::activations, "", "made again for the backward pass", 0.9};
   return Verdict{Category::activations, "", "made in a module's forward", 0.88};

@@ -19,9 +19,11 @@ constexpr Rule kRules[] = {
     {"keys and values", key_value_cache},
     {"parameters", parameters_from_stack},
     {"gradients", gradients},
+    {"threads without Python", without_frames},
     {"older than the recording", before_recording},
     {"logits and loss", logits},
     {"attention", attention},
+    {"keys and values of a forward pass", keys_and_values},
     {"activations", activations},
     {"inputs", inputs},
     {"kernels that use it", by_kernels},
@@ -34,20 +36,37 @@ std::span<const Rule> rules() {
   return kRules;
 }
 
+Scene::Scene(const Recording& of, const Timeline& over, const MemoryState& at)
+    : own_traits_(std::make_unique<StackTraitsCache>(of.definitions())),
+      state_(&at),
+      recording(of),
+      timeline(over),
+      traits(*own_traits_),
+      moment(at.sequence()) {
+}
+
+Scene::Scene(const Recording& of, const Timeline& over, uint64_t at, const StackTraitsCache& known,
+             const Evidence& gathered)
+    : evidence_(&gathered), recording(of), timeline(over), traits(known), moment(at) {
+}
+
 const Evidence& Scene::evidence() const {
-  if (!evidence_) evidence_.emplace(recording, state.sequence(), traits);
+  if (evidence_ == nullptr) {
+    own_evidence_ = std::make_unique<Evidence>(Evidence::of(recording, *state_, traits));
+    evidence_ = own_evidence_.get();
+  }
   return *evidence_;
 }
 
 const BlockTouches* Scene::touches(const Block& block) const {
   if (timeline.work == 0) return nullptr;
-  if (!touches_) touches_.emplace(recording, state.sequence());
+  if (!touches_) touches_.emplace(recording, moment);
   return touches_->of(block);
 }
 
 KernelRole Scene::kernel_role(const Block& block) const {
   if (timeline.accesses == 0) return KernelRole::none;
-  if (!roles_) roles_.emplace(recording, state.sequence());
+  if (!roles_) roles_.emplace(recording, moment);
   return roles_->of(block);
 }
 

@@ -6,6 +6,7 @@
 #ifndef VRAMTRACK_ANALYZER_ATTRIBUTION_RULES_H
 #define VRAMTRACK_ANALYZER_ATTRIBUTION_RULES_H
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,9 +25,12 @@ namespace vramtrack {
 // or per stack, when a rule first asks, and kept here.
 class Scene {
  public:
-  // `at` is the state at the moment whose blocks are judged. All three outlive the scene.
-  Scene(const Recording& of, const Timeline& over, const MemoryState& at)
-      : recording(of), timeline(over), state(at), traits(of.definitions()) {}
+  // `at` is the state at the moment whose blocks are judged. All three outlive the scene. The
+  // evidence costs a pass of its own.
+  Scene(const Recording& of, const Timeline& over, const MemoryState& at);
+  // With evidence that was gathered for the moment, the sequence number `at`, already.
+  Scene(const Recording& of, const Timeline& over, uint64_t at, const StackTraitsCache& known,
+        const Evidence& gathered);
 
   [[nodiscard]] const Definitions& definitions() const { return recording.definitions(); }
   [[nodiscard]] const Evidence& evidence() const;
@@ -35,15 +39,19 @@ class Scene {
   // What those kernels do with it.
   [[nodiscard]] KernelRole kernel_role(const Block& block) const;
 
-  const Recording& recording;
-  const Timeline& timeline;
-  const MemoryState& state;
-  const StackTraitsCache traits;
-
  private:
-  mutable std::optional<Evidence> evidence_;
+  const std::unique_ptr<const StackTraitsCache> own_traits_;
+  const MemoryState* const state_ = nullptr;
+  mutable std::unique_ptr<const Evidence> own_evidence_;
+  mutable const Evidence* evidence_ = nullptr;
   mutable std::optional<TouchIndex> touches_;
   mutable std::optional<KernelRoles> roles_;
+
+ public:
+  const Recording& recording;
+  const Timeline& timeline;
+  const StackTraitsCache& traits;
+  const uint64_t moment;  // a sequence number
 };
 
 struct Rule {

@@ -252,14 +252,21 @@ uint64_t StackTraitsCache::bits_of(FrameId id) const {
 }
 
 const StackTraits& StackTraitsCache::of(StackId stack) const {
+  constexpr StackId kMostById = 1 << 20;  // an id beyond may come from a damaged file
+  if (stack < by_id_.size() && by_id_[stack] != nullptr) return *by_id_[stack];
   const auto [entry, added] = stacks_.try_emplace(stack);
   StackTraits& traits = entry->second;
+  if (stack < kMostById) {
+    if (stack >= by_id_.size()) by_id_.resize(stack + size_t{1});
+    by_id_[stack] = &traits;
+  }
   if (!added) return traits;
   bool in_run = true;
   bool in_forward = false;
   for (const FrameId id : definitions_->stack(stack)) {
     const Frame& frame = definitions_->frame(id);
     traits.empty = false;
+    traits.native = traits.native || !frame.python;
     const uint64_t bits = bits_of(id);
     traits.bits |= in_forward && frame.python ? bits & ~kNotAroundForward : bits;
     in_forward = in_forward || (bits & bit(Trait::module_forward)) != 0;

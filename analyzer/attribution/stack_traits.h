@@ -83,10 +83,16 @@ struct StackTraits {
   std::string function;     // innermost Python function
   std::string constructor;  // outermost of the constructors that called each other: "GPT.__init__"
   bool empty = true;        // no frames at all
+  bool native = false;      // any frame that is not Python's
 
   [[nodiscard]] bool has(Trait trait) const { return (bits >> static_cast<int>(trait) & 1) != 0; }
   [[nodiscard]] Activity activity() const;
 };
+
+// A module's forward, the first time or again for the backward pass.
+inline bool is_forward(const StackTraits& traits) {
+  return traits.activity() == Activity::forward || traits.activity() == Activity::recomputation;
+}
 
 // Looks at each frame and each stack once.
 class StackTraitsCache {
@@ -94,12 +100,15 @@ class StackTraitsCache {
   explicit StackTraitsCache(const Definitions& definitions) : definitions_(&definitions) {}
 
   const StackTraits& of(StackId stack) const;
+  [[nodiscard]] const Definitions& definitions() const { return *definitions_; }
 
  private:
   uint64_t bits_of(FrameId frame) const;
 
   const Definitions* definitions_;
   mutable std::unordered_map<StackId, StackTraits> stacks_;
+  // The same by id, for ids that are small numbers, as all readers give them.
+  mutable std::vector<const StackTraits*> by_id_;
   mutable std::unordered_map<FrameId, uint64_t> frames_;
 };
 

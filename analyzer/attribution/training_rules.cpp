@@ -38,7 +38,7 @@ std::optional<Verdict> optimizer_state(const Block& block, const Scene& scene) {
   if (is_passing(block, scene))
     return Verdict{Category::workspace, "optimizer", "made and freed within one optimizer step",
                    0.85};
-  if (scene.evidence().waits_to_replace(comparable_size(block), block.sequence))
+  if (scene.evidence().waits_to_replace(comparable_size(block), block.sequence, scene.moment))
     return Verdict{Category::workspace, "optimizer",
                    "made in the optimizer's step; the state that it will replace is still there",
                    0.7};
@@ -91,10 +91,27 @@ std::optional<Verdict> gradients(const Block& block, const Scene& scene) {
                  "gradient of an activation, gone when the backward pass is done", 0.85};
 }
 
+// Where only Python frames were recorded, as snapshots may have it, the threads of the backward
+// pass, which run no Python, leave stacks that are empty.
+std::optional<Verdict> without_frames(const Block& block, const Scene& scene) {
+  const bool recorded = block.stack == 0 && (block.flags & kEventReconstructed) == 0 &&
+                        (block.flags & kEventForeignText) != 0;
+  if (!recorded || !scene.evidence().empty_stacks_go_back()) return std::nullopt;
+  const uint64_t size = comparable_size(block);
+  if (outlives_backward(block, scene))
+    return Verdict{Category::gradients, "",
+                   "made by a thread without Python, as the backward pass has, and kept", 0.7};
+  if (scene.evidence().is_softmax_size(size) && !scene.evidence().is_product_size(size))
+    return Verdict{Category::attention, "backward",
+                   "made by a thread without Python, as large as the scores", 0.6};
+  return Verdict{Category::activations, "backward",
+                 "made and freed by a thread without Python, as the backward pass has", 0.65};
+}
+
 // Memory from before the recording has no stack. Parameters are never freed; an optimizer that
 // writes new state puts it in place of the old; Adam keeps two values for each parameter.
 std::optional<Verdict> before_recording(const Block& block, const Scene& scene) {
-  if (block.stack != 0 && (block.flags & kEventReconstructed) == 0) return std::nullopt;
+  if ((block.flags & kEventReconstructed) == 0) return std::nullopt;
   const BlockEnd end = scene.evidence().end_of(block.sequence);
   const uint64_t size = comparable_size(block);
   if (end.sequence == kNever) {

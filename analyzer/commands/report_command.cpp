@@ -17,7 +17,7 @@ namespace {
 
 struct Arguments {
   std::string file;
-  std::string by = "category";
+  std::string by;
   ReportOptions report;
   bool json = false;
   bool markdown = false;
@@ -25,6 +25,7 @@ struct Arguments {
 
 void run(Arguments arguments) {
   arguments.report.by = grouping_named(arguments.by).value_or(Grouping::category);
+  arguments.report.expand = !arguments.by.empty();
   const auto recording = open_recording(recording_or_latest(arguments.file));
   const Report report = build_report(*recording, arguments.report);
   if (arguments.json) {
@@ -48,9 +49,11 @@ void add_report_command(CLI::App& app) {
       "--at", arguments->report.at,
       "oom, allocated-peak, peak, reserved-peak, end, mark:NAME, step:N or SECONDS; "
       "the OOM if there is one, else the peak of allocated memory, if not given");
-  command->add_option("--by", arguments->by, "How live memory is grouped")
-      ->check(CLI::IsMember({"category", "site", "module", "phase", "step", "kernel"}))
-      ->capture_default_str();
+  command
+      ->add_option("--by", arguments->by,
+                   "How live memory is grouped, each row with its call sites; if not given, by "
+                   "category without them")
+      ->check(CLI::IsMember({"category", "site", "module", "phase", "step", "kernel"}));
   command->add_option("--category", arguments->report.category,
                       "Only this category or row, e.g. activations or activations/logits");
   command->add_option("--top", arguments->report.top, "How many rows of each table to show")

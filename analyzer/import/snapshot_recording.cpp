@@ -218,7 +218,7 @@ Event SnapshotRecording::event_of(const SnapshotEntry& entry, int16_t device) co
   } else {
     event.address = entry.address;
   }
-  if (is_block(entry.kind)) event.flags |= kEventRequestedKnown;
+  if (is_block(entry.kind)) event.flags |= kEventRequestedKnown | kEventForeignText;
   return event;
 }
 

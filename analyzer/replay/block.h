@@ -39,6 +39,7 @@ struct Block {
   StackId stack = 0;
   StringId label = 0;   // the label that covers most of it
   StringId phase = 0;   // innermost phase that was open when it was made
+  StringId module = 0;  // the nn.Module whose method ran, by its qualified name, if known
   StringId kernel = 0;  // the kernel its thread launched next
   StringId api = 0;     // the call that made it
   uint32_t thread = 0;

@@ -132,7 +132,8 @@ MemoryState state_at(const Recording& recording, const Moment& moment) {
 }
 
 void visit_states(const Recording& recording, const std::vector<Moment>& moments,
-                  const std::function<void(size_t, const MemoryState&)>& visit) {
+                  const std::function<void(size_t, const MemoryState&)>& visit,
+                  const std::function<void(const Event&)>& each) {
   std::vector<const Moment*> by_sequence;
   std::vector<const Moment*> by_time;
   for (const Moment& moment : moments) (moment.by_time ? by_time : by_sequence).push_back(&moment);
@@ -153,8 +154,10 @@ void visit_states(const Recording& recording, const std::vector<Moment>& moments
       visit_back(by_sequence);
     }
     while (!by_time.empty() && event.time_ns > by_time.back()->time_ns) visit_back(by_time);
-    if (by_sequence.empty() && by_time.empty()) return false;
-    state.apply(event);
+    const bool all_seen = by_sequence.empty() && by_time.empty();
+    if (all_seen && !each) return false;
+    if (!all_seen) state.apply(event);
+    if (each) each(event);
     progress.advance();
     return true;
   });

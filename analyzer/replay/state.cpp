@@ -57,6 +57,9 @@ Block MemoryState::Parts::maker_of(const Event& event) const {
   made.step = program.step();
   made.stack = event.stack;
   made.phase = program.phase(event.thread);
+  // An imported event's text is whatever its program attached to it.
+  if (event.kind == EventKind::block_alloc && (event.flags & kEventForeignText) == 0)
+    made.module = event.text;
   made.api = event.api;
   made.thread = event.thread;
   made.flags = event.flags;

@@ -110,9 +110,11 @@ Moment find_moment(const Timeline& timeline, const std::string& at, int16_t devi
 MemoryState state_at(const Recording& recording, const Moment& moment);
 
 // The states at several moments in one pass. Moments may be in any order and may repeat; `visit` is
-// called once for each, with its index, in the order of the recording.
+// called once for each, with its index, in the order of the recording. With `each` the pass goes on
+// to the end of the recording and shows it every event, after the moments that lie before it.
 void visit_states(const Recording& recording, const std::vector<Moment>& moments,
-                  const std::function<void(size_t, const MemoryState&)>& visit);
+                  const std::function<void(size_t, const MemoryState&)>& visit,
+                  const std::function<void(const Event&)>& each = nullptr);
 
 }  // namespace vramtrack
 

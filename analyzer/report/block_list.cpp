@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attribution/call_site.h"
+#include "attribution/module_path.h"
 #include "report/build_report.h"
 #include "report/json_report.h"
 #include "report/units.h"
@@ -125,7 +126,8 @@ Json json_of(const Block& block, const Verdict& verdict, const Scene& scene) {
           {"sequence", block.sequence},
           {"thread", block.thread},
           {"thread_name", text_or_null(definitions.thread_name(block.thread))},
-          {"module", text_or_null(module_path(definitions, block.stack))},
+          {"module", text_or_null(module_classes(definitions, block.stack))},
+          {"module_name", text_or_null(module_name(definitions, block))},
           {"kernel", text_or_null(definitions.string(block.kernel))},
           {"kernel_source", kernel_source(block, touches)},
           {"kernel_role", text_or_null(name_of(scene.kernel_role(block)))},

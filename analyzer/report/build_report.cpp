@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "report/hints.h"
 
@@ -52,27 +53,26 @@ std::vector<Wanted> moments_for(const Report& report) {
   return wanted;
 }
 
-// The scene is kept while the state does not change: peaks often coincide, and what a scene has
-// gathered was costly.
-class SceneKeeper {
- public:
-  SceneKeeper(const Recording& recording, const Timeline& timeline)
-      : recording_(recording), timeline_(timeline) {}
-
-  const Scene& at(const MemoryState& state) {
-    if (!scene_ || sequence_ != state.sequence()) {
-      scene_.reset(new Scene(recording_, timeline_, state));
-      sequence_ = state.sequence();
-    }
-    return *scene_;
-  }
-
- private:
-  const Recording& recording_;
-  const Timeline& timeline_;
-  std::unique_ptr<Scene> scene_;
-  uint64_t sequence_ = 0;
+// The live blocks of a device at a moment and what they are. Peaks often coincide: then several
+// moments share one of these.
+struct Judged {
+  uint64_t sequence = 0;
+  int16_t device = 0;
+  std::vector<std::pair<Block, Verdict>> blocks;
+  std::unique_ptr<const Scene> scene;
 };
+
+Judged& judged_at(std::vector<std::unique_ptr<Judged>>& all, const MemoryState& state,
+                  int16_t device) {
+  for (const auto& known : all)
+    if (known->sequence == state.sequence() && known->device == device) return *known;
+  Judged& judged = *all.emplace_back(std::make_unique<Judged>());
+  judged.sequence = state.sequence();
+  judged.device = device;
+  state.for_each_live(device,
+                      [&](const Block& block) { judged.blocks.emplace_back(block, Verdict()); });
+  return judged;
+}
 
 MomentView view_of(const Report& report, const DeviceReport& device, const Moment& moment,
                    const MemoryState& state) {
@@ -85,6 +85,20 @@ MomentView view_of(const Report& report, const DeviceReport& device, const Momen
   view.moment.step = state.step();
   if (moment.by_time) view.moment.time_ns = std::min(moment.time_ns, report.timeline.end.time_ns);
   return view;
+}
+
+// By call site, and by what was asked for.
+void group_blocks(const Report& report, DeviceReport& device, const Judged& judged) {
+  CallSites sites(*report.definitions);
+  Groups groups(report.options.by);
+  for (const auto& [block, verdict] : judged.blocks) {
+    if (!row_matches(verdict, report.options.category)) continue;
+    sites.add(block, verdict);
+    groups.add(block, verdict, *judged.scene);
+  }
+  device.sites = sites.take();
+  device.groups = groups.take();
+  if (report.options.by == Grouping::module) device.modules = module_trees(device.groups);
 }
 
 }  // namespace
@@ -103,36 +117,44 @@ Report build_report(const Recording& recording, const ReportOptions& options) {
   std::vector<Moment> moments;
   for (const Wanted& want : wanted) moments.push_back(want.moment);
 
-  SceneKeeper scenes(recording, report.timeline);
-  visit_states(recording, moments, [&](size_t index, const MemoryState& state) {
-    const Wanted& want = wanted[index];
-    DeviceReport& device = report.devices[want.device];
-    MomentView view = view_of(report, device, want.moment, state);
-    CallSites sites(*report.definitions);
-    Groups groups(options.by);
-    const Scene& scene = scenes.at(state);
-    state.for_each_live(device.device, [&](const Block& block) {
-      const Verdict verdict = judge(block, scene);
-      view.categories.add(block, verdict);
-      if (want.role != Role::moment || !row_matches(verdict, options.category)) return;
-      sites.add(block, verdict);
-      groups.add(block, verdict, scene);
-    });
-    view.categories.add_cached(state, device.device);
-    switch (want.role) {
+  // What becomes of a block decides what it is, so blocks are kept and judged after the pass.
+  const StackTraitsCache traits(*report.definitions);
+  Evidence evidence(traits);
+  std::vector<MomentView> views(wanted.size());
+  std::vector<const Judged*> at(wanted.size());
+  std::vector<std::unique_ptr<Judged>> judged;
+  visit_states(
+      recording, moments,
+      [&](size_t index, const MemoryState& state) {
+        const DeviceReport& device = report.devices[wanted[index].device];
+        evidence.watch(state);
+        views[index] = view_of(report, device, wanted[index].moment, state);
+        views[index].categories.add_cached(state, device.device);
+        at[index] = &judged_at(judged, state, device.device);
+      },
+      [&](const Event& event) { evidence.observe(event); });
+  evidence.finish();
+  for (const auto& moment : judged) {
+    moment->scene =
+        std::make_unique<Scene>(recording, report.timeline, moment->sequence, traits, evidence);
+    for (auto& [block, verdict] : moment->blocks) verdict = judge(block, *moment->scene);
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    for (const auto& [block, verdict] : at[i]->blocks) views[i].categories.add(block, verdict);
+    DeviceReport& device = report.devices[wanted[i].device];
+    switch (wanted[i].role) {
       case Role::peak:
-        device.peak = std::move(view);
+        device.peak = std::move(views[i]);
         break;
       case Role::allocated_peak:
-        device.allocated_peak = std::move(view);
+        device.allocated_peak = std::move(views[i]);
         break;
       case Role::moment:
-        device.moment = std::move(view);
-        device.sites = sites.take();
-        device.groups = groups.take();
+        device.moment = std::move(views[i]);
+        group_blocks(report, device, *at[i]);
         break;
     }
-  });
+  }
   report.hints = hints_for(recording, report);
   return report;
 }

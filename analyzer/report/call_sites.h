@@ -21,9 +21,12 @@ struct CallSite {
   StackId stack = 0;  // the one that holds most
 };
 
+// Adds what another site of the same name holds.
+void merge(CallSite& into, const CallSite& more);
+
 class CallSites {
  public:
-  explicit CallSites(const Definitions& definitions) : definitions_(definitions) {}
+  explicit CallSites(const Definitions& definitions) : definitions_(&definitions) {}
 
   void add(const Block& block, const Verdict& verdict);
   // Largest first. Stacks that end in the same line of the user are one site.
@@ -34,7 +37,7 @@ class CallSites {
     Amount amount;
     std::map<std::string, uint64_t> rows;
   };
-  const Definitions& definitions_;
+  const Definitions* definitions_;
   std::unordered_map<StackId, OfStack> stacks_;
 };
 

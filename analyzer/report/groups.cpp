@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attribution/call_site.h"
+#include "attribution/module_path.h"
 
 namespace vramtrack {
 namespace {
@@ -46,31 +47,13 @@ std::string_view name_of(Grouping grouping) {
   return {};
 }
 
-std::string module_path(const Definitions& definitions, StackId stack) {
-  constexpr std::string_view kForward = ".forward";
-  std::vector<std::string_view> classes;
-  for (const FrameId id : definitions.stack(stack)) {
-    const Frame& frame = definitions.frame(id);
-    const std::string_view function = frame.function;
-    if (frame.python && function.ends_with(kForward)) {
-      classes.push_back(function.substr(0, function.size() - kForward.size()));
-    }
-  }
-  std::string path;
-  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
-    if (!path.empty()) path += '/';
-    path += *at;
-  }
-  return path;
-}
-
 std::string group_of(const Scene& scene, const Block& block, Grouping grouping) {
   const Definitions& definitions = scene.definitions();
   switch (grouping) {
     case Grouping::site:
       return call_site(definitions, block.stack);
     case Grouping::module:
-      return or_none(module_path(definitions, block.stack));
+      return or_none(module_path(definitions, block));
     case Grouping::phase:
       return or_none(definitions.string(block.phase));
     case Grouping::step:
@@ -86,15 +69,20 @@ std::string group_of(const Scene& scene, const Block& block, Grouping grouping) 
 void Groups::add(const Block& block, const Verdict& verdict, const Scene& scene) {
   const std::string name =
       grouping_ == Grouping::category ? verdict.row() : group_of(scene, block, grouping_);
-  Group& group = groups_[name];
-  group.name = name;
-  group.amount.add(block.bytes(), block.variance());
-  group.rows[verdict.row()] += block.bytes();
+  OfName& of =
+      groups_.try_emplace(name, OfName{Group{.name = name}, CallSites(scene.definitions())})
+          .first->second;
+  of.group.amount.add(block.bytes(), block.variance());
+  of.group.rows[verdict.row()] += block.bytes();
+  of.sites.add(block, verdict);
 }
 
 std::vector<Group> Groups::take() const {
   std::vector<Group> groups;
-  for (const auto& [name, group] : groups_) groups.push_back(group);
+  for (const auto& [name, of] : groups_) {
+    groups.push_back(of.group);
+    groups.back().sites = of.sites.take();
+  }
   const auto step_number = [](const Group& group) {
     return group.name.starts_with('(') ? uint64_t{0} : std::stoull(group.name) + 1;
   };

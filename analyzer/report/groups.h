@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attribution/rules.h"
-#include "report/category_table.h"
+#include "report/call_sites.h"
 
 namespace vramtrack {
 
@@ -21,6 +21,7 @@ struct Group {
   std::string name;
   Amount amount;
   std::map<std::string, uint64_t> rows;  // by category
+  std::vector<CallSite> sites;           // largest first
 };
 
 class Groups {
@@ -31,16 +32,17 @@ class Groups {
   [[nodiscard]] std::vector<Group> take() const;  // largest first; steps in their order
 
  private:
+  struct OfName {
+    Group group;
+    CallSites sites;
+  };
   Grouping grouping_;
-  std::map<std::string, Group> groups_;
+  std::map<std::string, OfName> groups_;
 };
 
 // What a block belongs to; "(none)" where nothing is known. Its kernel is the first that was given
 // it, or, where the recording does not tell, the one that its thread launched next.
 std::string group_of(const Scene& scene, const Block& block, Grouping grouping);
-
-// The classes of the modules whose forward is on the stack, outermost first: "GPT/Block/Attention".
-std::string module_path(const Definitions& definitions, StackId stack);
 
 }  // namespace vramtrack
 

@@ -90,8 +90,12 @@ GrowthSums growth_sums(const Recording& recording, int16_t device, const std::st
     sums.rows = std::move(peaks.rows);
     sums.sites = std::move(peaks.sites);
   }
-  sums.activity =
-      name_of(Evidence(recording, moment.sequence, traits).activity_at(moment.sequence));
+  Evidence evidence(traits);
+  recording.for_each([&](const Event& event) {
+    evidence.observe(event);
+    return true;
+  });
+  sums.activity = name_of(evidence.activity_at(moment.sequence));
   const DeviceTimeline* course = timeline.device(device);
   if (course == nullptr) return sums;
   if (at.empty()) sums.in_use = static_cast<double>(course->most_in_use);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/group_table.h"
 #include "report/heading.h"
 #include "report/text_report.h"
 
@@ -107,13 +108,7 @@ Json json_of(const DeviceReport& device, const Report& report) {
   for (const OomEvent& oom : course.ooms) ooms.push_back(json_of(oom, *report.definitions));
   Json& sites = json["sites"] = Json::array();
   for (const CallSite& site : device.sites) sites.push_back(json_of(site, *report.definitions));
-  Json& groups = json["groups"] = Json::array();
-  for (const Group& group : device.groups) {
-    groups.push_back({{"name", group.name},
-                      {"bytes", group.amount.bytes},
-                      {"blocks", group.amount.blocks},
-                      {"categories", group.rows}});
-  }
+  json.update(groups_json(report, device));
   return json;
 }
 

@@ -8,6 +8,7 @@
 
 #include "report/call_sites.h"
 #include "report/groups.h"
+#include "report/module_tree.h"
 
 namespace vramtrack {
 
@@ -32,6 +33,7 @@ struct DeviceReport {
   MomentView moment;            // what was asked for
   std::vector<CallSite> sites;  // at `moment`, largest first
   std::vector<Group> groups;    // at `moment`, by the grouping asked for
+  ModuleTrees modules;          // of `groups`, where that is by module
 };
 
 struct ReportOptions {
@@ -39,6 +41,7 @@ struct ReportOptions {
   Grouping by = Grouping::category;
   std::string category;  // only this row, or all sub-rows of this category; empty: all
   size_t top = 10;
+  bool expand = false;  // rows of the grouping show the call sites they come from
 };
 
 // A finding of another command, and how to learn more.

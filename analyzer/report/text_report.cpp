@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "attribution/call_site.h"
+#include "report/group_table.h"
 #include "report/heading.h"
 #include "report/units.h"
 
@@ -41,13 +42,11 @@ class TextWriter {
     if (device.moment.totals.sampled) write_sampling(device);
     if (device.moment.totals.in_use != 0) {
       line("");
-      write_categories(device.moment, unit);
+      write_categories(device, unit);
     }
     write_reconciliation(device.moment, unit);
     write_high_water(device);
-    if (report_.options.by != Grouping::category && report_.options.by != Grouping::site) {
-      write_groups(device, unit);
-    }
+    out_ += groups_text(report_, device, unit);
     if (!device.sites.empty()) write_sites(device, unit);
   }
 
@@ -68,7 +67,8 @@ class TextWriter {
     line("{}", wrapped(text + ". Rows of blocks are estimates; in use and reserved are exact."));
   }
 
-  void write_categories(const MomentView& view, const Unit& unit) {
+  void write_categories(const DeviceReport& device, const Unit& unit) {
+    const MomentView& view = device.moment;
     const bool sampled = view.totals.sampled;
     line("  {:<34}{:>12}{:>8}{:>12}{:>14}", "category", unit.name, "%",
          sampled ? "kept blocks" : "blocks", sampled ? "std. error" : "");
@@ -77,6 +77,10 @@ class TextWriter {
            unit.number(row.amount.bytes), percent(row.amount.bytes, view.totals.in_use),
            row.amount.blocks == 0 ? "" : grouped(row.amount.blocks),
            row.amount.variance > 0 ? unit.number(row.amount.standard_error()) : "");
+      for (const CallSite& site : sites_of_row(device, row.name, report_.options))
+        line("  {:<34}{:>12}{:>8}{:>12}", shortened("    at " + site.name, 34),
+             unit.number(site.amount.bytes), percent(site.amount.bytes, view.totals.in_use),
+             grouped(site.amount.blocks));
     }
     line("  {:<34}{:>12}{:>8}", "in use", unit.number(view.totals.in_use), "100.0");
   }
@@ -150,21 +154,6 @@ class TextWriter {
         break;
     }
     return UINT64_MAX;  // measured, and no number of this ledger
-  }
-
-  void write_groups(const DeviceReport& device, const Unit& unit) {
-    line("");
-    line("  {:>10}{:>7}{:>9}  {}", unit.name, "%", "blocks", name_of(report_.options.by));
-    size_t shown = 0;
-    for (const Group& group : device.groups) {
-      if (shown++ == report_.options.top) {
-        line("  ... and {} more", device.groups.size() - report_.options.top);
-        break;
-      }
-      line("  {:>10}{:>7}{:>9}  {}", unit.number(group.amount.bytes),
-           percent(group.amount.bytes, device.moment.totals.in_use), grouped(group.amount.blocks),
-           shortened(group.name, kReportWidth - 30));
-    }
   }
 
   void write_sites(const DeviceReport& device, const Unit& unit) {

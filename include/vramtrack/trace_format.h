@@ -274,7 +274,8 @@ enum EventFlag : uint32_t {
   kEventNoLayout = 128,       // kernel: where its parameters lie is not known
   kEventGraphNode = 256,      // kernel, copy or set in the executable graph `object`; runs with it
   kEventCarried = 512,        // of the time before a ring begins: it made what was live then
-  kEventSampled = 1024,  // block_alloc read from a sampled_block: `extra` is what it stands for
+  kEventSampled = 1024,      // block_alloc read from a sampled_block: `extra` is what it stands for
+  kEventForeignText = 2048,  // imported: text is what the program attached, not a module's name
 };
 
 enum AccessFlag : uint32_t {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "attribution/evidence.h"
+#include "replay/timeline.h"
 
 namespace vramtrack {
 namespace {
@@ -42,6 +43,7 @@ TEST_CASE("a label names a block from its beginning, as long as it is the same b
   const uint64_t gone = script.alloc(0x3000);
   script.free(0x3000);
   const uint64_t moment = script.now();
+  const MemoryState state = state_at(script, {.sequence = moment});
   script.free(0x2000);
   const uint64_t later = script.alloc(0x2000);
   const StringId parameters = script.label(0x1000, "parameters:weight");
@@ -50,7 +52,7 @@ TEST_CASE("a label names a block from its beginning, as long as it is the same b
   script.label(0x1000, "other");
 
   const StackTraitsCache traits(script.definitions());
-  const Evidence evidence(script, moment, traits);
+  const Evidence evidence = Evidence::of(script, state, traits);
   CHECK(evidence.label_of(kept) == parameters);
   CHECK(evidence.label_of(replaced) == 0);
   CHECK(evidence.label_of(gone) == 0);

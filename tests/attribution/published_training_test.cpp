@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "attribution/phase_peaks.h"
 #include "attribution/rules.h"
 #include "import/open.h"
 
@@ -59,6 +60,65 @@ TEST_CASE("the sums are the peaks that an independent reader found") {
   CHECK(peak_of(256).live == Approx(8681.8).margin(0.1));
   CHECK(peak_of(512).live == Approx(11851.0).margin(0.1));
   CHECK(peak_of(1024).live == Approx(23085.8).margin(0.1));
+}
+
+// What is there when the forward pass is at its highest: the whole of it has been kept.
+Peak forward_peak_of(int context) {
+  const auto recording = open_recording(std::string(VRAMTRACK_TEST_DATA) + "/snapshots/train-ctx" +
+                                        std::to_string(context) + ".pickle.zst");
+  const Timeline timeline = survey(*recording);
+  const StackTraitsCache traits(recording->definitions());
+  Peak found;
+  for (const PhasePeak& phase : find_phase_peaks(*recording, 0, traits)) {
+    if (phase.moment.name != "forward-peak") continue;
+    const MemoryState state = state_at(*recording, phase.moment);
+    const Scene scene(*recording, timeline, state);
+    state.for_each_live(0, [&](const Block& block) {
+      const Verdict verdict = judge(block, scene);
+      const double mib = static_cast<double>(comparable_size(block)) / kMiB;
+      found.mib[std::string(name_of(verdict.category))] += mib;
+      if (!verdict.sub_row.empty()) found.mib[verdict.row()] += mib;
+    });
+  }
+  return found;
+}
+
+TEST_CASE("at its most, attention is quadratic in the length and other activations linear") {
+  std::map<int, Peak> peaks;
+  for (const int context : {128, 256, 512, 1024}) peaks[context] = forward_peak_of(context);
+  // The shorter two ran in single precision, the longer two under autocast, which halves what
+  // products read and write: laws hold within each pair.
+  for (const int context : {128, 512}) {
+    INFO("context length " << context << " and twice that");
+    CHECK(peaks[2 * context].mib["attention"] ==
+          Approx(4 * peaks[context].mib["attention"]).epsilon(0.05));
+  }
+  CHECK(peaks[256].mib["activations"] == Approx(2 * peaks[128].mib["activations"]).epsilon(0.05));
+  // Beside a constant: weights that autocast keeps in half precision.
+  CHECK(peaks[1024].mib["activations"] < 2.05 * peaks[512].mib["activations"]);
+  CHECK(peaks[1024].mib["activations"] > 1.6 * peaks[512].mib["activations"]);
+}
+
+TEST_CASE("what is older than the recording is inferred, and said so") {
+  for (const int context : {128, 256, 512, 1024}) {
+    const auto recording =
+        open_recording(std::string(VRAMTRACK_TEST_DATA) + "/snapshots/train-ctx" +
+                       std::to_string(context) + ".pickle.zst");
+    const Timeline timeline = survey(*recording);
+    const MemoryState state = state_at(*recording, find_moment(timeline, "allocated-peak", 0));
+    const Scene scene(*recording, timeline, state);
+    double old = 0;
+    state.for_each_live(0, [&](const Block& block) {
+      const Verdict verdict = judge(block, scene);
+      if (verdict.category == Category::parameters) {
+        CHECK(verdict.confidence < 0.9);
+        CHECK_THAT(verdict.reason, Catch::Contains("older than the recording"));
+      }
+      if ((block.flags & kEventReconstructed) != 0)
+        old += static_cast<double>(comparable_size(block)) / kMiB;
+    });
+    CHECK(old > 1600);  // the weights at least
+  }
 }
 
 TEST_CASE("attention grows with the square of the length, other activations with the length") {

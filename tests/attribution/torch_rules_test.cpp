@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "attribution/rules.h"
+#include "job.h"
 
 namespace vramtrack {
 namespace {
@@ -13,70 +13,6 @@ namespace {
 constexpr uint64_t kScores = 4ull * 8 * 512 * 512 * 4;  // float32
 constexpr uint64_t kHidden = 4ull * 512 * 512 * 4;
 constexpr uint64_t kLogits = 4ull * 512 * 8192 * 4;  // twice the scores
-constexpr uint32_t kMainThread = 1;
-constexpr uint32_t kEngineThread = 2;
-
-struct Call {
-  std::vector<std::string> native;
-  std::vector<std::string> python;  // "function@file"
-};
-
-class Job final : public Recording {
- public:
-  // Returns the block's address.
-  uint64_t alloc(uint64_t size, const Call& call, uint32_t thread = kMainThread) {
-    next_ += 1ull << 32;
-    Event event{.kind = EventKind::block_alloc, .device = 0, .address = next_, .size = size};
-    event.stack = stack_of(call);
-    event.thread = thread;
-    add(event);
-    return next_;
-  }
-  void free(uint64_t address, uint32_t thread) {
-    Event event{.kind = EventKind::block_free, .device = 0, .address = address};
-    event.thread = thread;
-    add(event);
-  }
-  void for_each(const std::function<bool(const Event&)>& visit) const override {
-    for (const Event& event : events_)
-      if (!visit(event)) return;
-  }
-
-  // What the block is, as seen right after the `events`-th event.
-  Verdict verdict(uint64_t address, size_t events) const {
-    const Timeline timeline = survey(*this);
-    MemoryState state;
-    for (size_t i = 0; i < events; ++i) state.apply(events_[i]);
-    const Scene scene(*this, timeline, state);
-    Verdict found{.reason = "no such block"};
-    state.for_each_live(0, [&](const Block& block) {
-      if (block.address == address) found = judge(block, scene);
-    });
-    return found;
-  }
-  [[nodiscard]] size_t now() const { return events_.size(); }
-
- private:
-  StackId stack_of(const Call& call) {
-    std::vector<FrameId> frames;
-    for (const std::string& name : call.native)
-      frames.push_back(definitions_.intern_frame({.function = name}));
-    for (const std::string& text : call.python) {
-      const size_t at = text.find('@');
-      Frame frame{.function = text.substr(0, at), .file = text.substr(at + 1), .python = true};
-      frames.push_back(definitions_.intern_frame(frame));
-    }
-    return definitions_.intern_stack(frames);
-  }
-  void add(Event event) {
-    event.sequence = events_.size() + 1;
-    events_.push_back(event);
-  }
-
-  std::vector<Event> events_;
-  uint64_t next_ = 0;
-};
-
 const std::vector<std::string> kAttention = {"Attention.forward@train.py", "GPT.forward@train.py"};
 const Call kSoftmax{{"at::_ops::_softmax::call()", "at::_ops::softmax_int::call()"}, kAttention};
 const Call kProjection{
@@ -126,6 +62,43 @@ TEST_CASE("a quarter of the scores is a mask only where an operator makes Boolea
       kScores / 4, {{"at::_ops::empty_like::call()", "at::_ops::clone::call()"}, kAttention});
   CHECK(job.verdict(mask, job.now()).category == Category::attention);
   CHECK(job.verdict(copy, job.now()).category == Category::activations);
+}
+
+TEST_CASE("a mask or a bias is made out of nothing inside an attention") {
+  Job job;
+  job.alloc(kHidden, kProjection);
+  const auto zeros = [&](uint64_t size, const std::vector<std::string>& python) {
+    return job.alloc(size, {{"at::_ops::empty::call()", "at::_ops::zeros::call()"}, python});
+  };
+  const uint64_t bias = zeros(kScores / 4, kAttention);  // one for the whole batch
+  const uint64_t as_queries = zeros(kHidden, kAttention);
+  const uint64_t elsewhere =
+      zeros(kScores / 4, {"Router.forward@train.py", "GPT.forward@train.py"});
+  CHECK(job.verdict(bias).category == Category::attention);
+  CHECK(job.verdict(as_queries).category == Category::attention);
+  CHECK(job.verdict(elsewhere).category == Category::activations);
+}
+
+TEST_CASE("a copy of the values half as large as the scores is no score") {
+  Job job;
+  job.alloc(kScores, kSoftmax);
+  const uint64_t values = job.alloc(
+      kScores / 2, {{"at::_ops::empty_like::call()", "at::_ops::clone::call()"}, kAttention});
+  const uint64_t scores = job.alloc(kScores / 2, {{"at::_ops::bmm::call()"}, kAttention});
+  CHECK(job.verdict(values).category == Category::activations);
+  CHECK(job.verdict(scores).category == Category::attention);  // before a cast for the softmax
+}
+
+TEST_CASE("without names, what is as large as the scores is attention only beside a softmax") {
+  Job job;
+  const std::string block = "forward@model.py:90";
+  job.alloc(kScores, {{"at::_ops::_softmax::call()"}, {"forward@model.py:20", block}});
+  const uint64_t scores =
+      job.alloc(kScores, {{"at::_ops::bmm::call()"}, {"forward@model.py:18", block}});
+  const uint64_t wide = job.alloc(
+      kScores, {{"at::_ops::mul_Tensor::call()"}, {"forward@model.py:50", "forward@model.py:91"}});
+  CHECK(job.verdict(scores).category == Category::attention);
+  CHECK(job.verdict(wide).category == Category::activations);
 }
 
 TEST_CASE("half the logits is no logits if a softmax or a product of scores made it") {
