@@ -19,6 +19,7 @@ struct LeaksOptions {
   std::string file;
   size_t top = 10;
   bool json = false;
+  bool holders = false;
   double fail_over = -1;
 };
 
@@ -27,8 +28,11 @@ void run_leaks(const LeaksOptions& options) {
   const Timeline timeline = survey(*recording);
   const LeakReport report = find_leaks(*recording, timeline);
   if (options.json) {
-    fmt::print("{}\n", leak_json(report, *recording)
-                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    const auto json =
+        options.holders ? holders_json(report, *recording) : leak_json(report, *recording);
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (options.holders) {
+    fmt::print("{}", holders_text(report, *recording));
   } else {
     fmt::print("{}", leak_text(report, *recording, options.top));
   }
@@ -50,6 +54,8 @@ void add_leaks_command(CLI::App& app) {
   command->add_option("file", options->file, "Trace or snapshot; the latest trace if none");
   command->add_option("--top", options->top, "Findings to show")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON (vramtrack.leaks/1)");
+  command->add_flag("--holders", options->holders,
+                    "List who holds what grows, as the helper saw it inside the process");
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 1 if all leaks together exceed this many bytes per step")

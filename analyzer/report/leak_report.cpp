@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "attribution/call_site.h"
 #include "report/text_report.h"
@@ -18,6 +19,14 @@ std::string bytes_text(double bytes) {
 
 std::string_view per(const LeakReport& report) {
   return report.by_step ? "step" : report.by_period ? "period" : "sample";
+}
+
+void append_holders(std::string& out, const LeakFinding& finding) {
+  constexpr size_t kMost = 3;
+  for (size_t i = 0; i < finding.holders.size() && i < kMost; ++i)
+    out += wrapped(fmt::format("   held by {}", finding.holders[i].chain), 6) + "\n";
+  if (finding.holders.size() > kMost)
+    out += fmt::format("   and in {} more ways: leaks --holders\n", finding.holders.size() - kMost);
 }
 
 void append_finding(std::string& out, size_t number, const LeakFinding& finding,
@@ -36,6 +45,7 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
     out += fmt::format("   at this rate the device is full in {:.0f} {}s\n", *finding.steps_to_oom,
                        per(report));
   out += fmt::format("   {} (confidence {:.2f})\n", finding.why, finding.confidence);
+  append_holders(out, finding);
   if (finding.stacks.empty()) return;
   size_t shown = 0;
   for (const FrameId id : recording.definitions().stack(finding.stacks.front())) {
@@ -91,6 +101,9 @@ nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording&
                                  {"why", finding.why}};
   json["steps_to_oom"] = finding.steps_to_oom ? nlohmann::ordered_json(*finding.steps_to_oom)
                                               : nlohmann::ordered_json(nullptr);
+  json["holders"] = nlohmann::ordered_json::array();
+  for (const Holder& holder : finding.holders)
+    json["holders"].push_back({{"chain", holder.chain}, {"said", holder.said}});
   if (!finding.stacks.empty()) json["frames"] = frames_json(recording, finding.stacks.front());
   return json;
 }
@@ -130,6 +143,44 @@ std::string leak_text(const LeakReport& report, const Recording& recording, size
                        shortened(finding.site, 40), name_of(finding.kind));
   append_never_freed(out, report, top);
   return out;
+}
+
+std::string holders_text(const LeakReport& report, const Recording& recording) {
+  if (report.holders.empty())
+    return "no holders in this recording: the helper for Python was off, saw nothing grow, or "
+           "there "
+           "were too few steps\n";
+  std::map<std::string, std::vector<StackId>> stacks;
+  for (const Holder& holder : report.holders)
+    stacks[call_site(recording.definitions(), holder.stack)].push_back(holder.stack);
+  std::string out = fmt::format("who holds memory of {} sites, as the helper saw it {} times\n",
+                                stacks.size(), report.holders.size());
+  for (const auto& [site, of_site] : stacks) {
+    out += fmt::format("\n{}\n", shortened(site, 90));
+    for (const Holder& holder : kinds_of_holders(report.holders, of_site)) {
+      const std::string line = fmt::format("   {}", holder.chain);
+      out +=
+          wrapped(line, 6) +
+          fmt::format("\n      {} at {:#x}, {:.1f} s after the start{}\n", quantity(holder.bytes),
+                      holder.address, static_cast<double>(holder.time_ns) / 1e9,
+                      holder.said > 1 ? fmt::format("; {} times alike", holder.said) : "");
+    }
+  }
+  return out;
+}
+
+nlohmann::ordered_json holders_json(const LeakReport& report, const Recording& recording) {
+  nlohmann::ordered_json json = {{"schema", "vramtrack.holders/1"},
+                                 {"file", recording.info().path},
+                                 {"simulated", recording.info().simulated}};
+  json["holders"] = nlohmann::ordered_json::array();
+  for (const Holder& holder : report.holders)
+    json["holders"].push_back({{"site", call_site(recording.definitions(), holder.stack)},
+                               {"chain", holder.chain},
+                               {"address", holder.address},
+                               {"bytes", holder.bytes},
+                               {"time_ns", holder.time_ns}});
+  return json;
 }
 
 nlohmann::ordered_json leak_json(const LeakReport& report, const Recording& recording) {

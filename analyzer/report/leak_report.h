@@ -10,6 +10,9 @@
 namespace vramtrack {
 
 std::string leak_text(const LeakReport& report, const Recording& recording, size_t top);
+// All that the helper said of who holds what, by site: `leaks --holders`.
+std::string holders_text(const LeakReport& report, const Recording& recording);
+nlohmann::ordered_json holders_json(const LeakReport& report, const Recording& recording);
 nlohmann::ordered_json leak_json(const LeakReport& report,
                                  const Recording& recording);  // vramtrack.leaks/1
 

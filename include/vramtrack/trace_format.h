@@ -188,6 +188,7 @@ enum class EventKind : uint8_t {
   phase_pop = 66,
   step = 67,              // extra = number; process-wide
   label = 68,             // address, size, text
+  holder = 71,            // address, size, stack of a live block: text says who holds it
   annotation_begin = 69,  // external annotations of a snapshot, device-wide
   annotation_end = 70,
 

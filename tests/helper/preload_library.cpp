@@ -47,6 +47,13 @@ uint32_t intern_string(std::string_view text) {
   return id;
 }
 
+void record(Event& event) {
+  if (event.kind != EventKind::holder) return;
+  char head[64];
+  std::snprintf(head, sizeof head, "holder %#lx %lu ", event.address, event.size);
+  log_line(head + g_texts[event.text]);
+}
+
 bool write_definition(const uint8_t* record, size_t bytes) {
   Reader in(record, bytes);
   if (static_cast<EventKind>(in.byte()) != EventKind::define_metadata) return true;

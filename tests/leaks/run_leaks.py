@@ -98,6 +98,11 @@ def judge(options, folder, name, job):
     found = [f for f in report["findings"] if f["kind"] == job["kind"]]
     if not found:
         failed.append("not found")
+    chains = [h["chain"] for f in found for h in f["holders"]]
+    if job["held"] is None:
+        failed += [f"held, it says, by {chain}" for chain in chains]
+    elif not any(re.search(job["held"], chain) for chain in chains):
+        failed += [f"no holder like {job['held']}"] + [f"but {chain}" for chain in chains]
     return failed
 
 

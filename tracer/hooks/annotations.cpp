@@ -5,6 +5,7 @@
 #include "hooks/emit.h"
 #include "hooks/first_contact.h"
 #include "record/guard.h"
+#include "record/live_blocks.h"
 #include "record/process.h"
 #include "record/recorder.h"
 
@@ -20,6 +21,7 @@ void annotate(EventKind kind, const char* name, Event event = {}) {
   if (name != nullptr) event.text = intern_string({name, strnlen(name, kMaxStringBytes)});
   record(event);
   if (kind == EventKind::mark) sample_memory();
+  if (kind == EventKind::step) live_blocks_step();
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "hooks/sampling.h"
 #include "record/config.h"
 #include "record/guard.h"
+#include "record/live_blocks.h"
+#include "record/live_totals.h"
 #include "record/process.h"
 #include "stack/stack.h"
 
@@ -37,6 +39,8 @@ void forget_parent() {
   forget_pending_frees();
   forget_sampled();
   cupti_after_fork_child();
+  live_blocks_after_fork_child();
+  live_totals_after_fork_child();
 #ifdef VRAMTRACK_HAVE_HELPER
   python_helper_after_fork_child();
 #endif

@@ -2,6 +2,7 @@
 #include "cupti/witness.h"
 #include "hooks/devices.h"
 #include "hooks/handlers.h"
+#include "record/live_blocks.h"
 #include "record/recorder.h"
 
 namespace vramtrack {
@@ -17,6 +18,8 @@ void allocated(const Call& call, Memory memory, uint64_t address, uint64_t bytes
   // Memory ends with its context, at the latest.
   event.extra = reinterpret_cast<uint64_t>(current_context());
   emit(call, event);
+  // Pinned memory has tensors on it; of device memory, blocks have.
+  if (memory == Memory::pinned) live_block_added(address, bytes, event.stack);
   t_allocated = true;
   sample_memory_if_due();
 }
@@ -38,6 +41,7 @@ CUresult freed(const Call& call, uint64_t address, Release release) {
   if (address == 0) return release();
   Event begin{.kind = EventKind::physical_free_begin, .address = address};
   emit(call, begin);
+  live_block_removed(address);
   const CUresult result = release();
   Event end{.kind = EventKind::physical_free_end, .address = address, .result = result};
   emit_without_stack(call, end);

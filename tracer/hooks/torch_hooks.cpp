@@ -18,6 +18,8 @@
 #include "hooks/sampling.h"
 #include "record/config.h"
 #include "record/guard.h"
+#include "record/live_blocks.h"
+#include "record/live_totals.h"
 #include "record/process.h"
 #include "record/recorder.h"
 #include "record/slice.h"
@@ -99,6 +101,7 @@ void block_allocated(Event& event, bool on_gpu) {
   event.stack = capture_stack();
   event.text = captured_module();
   record(event);
+  live_block_added(event.address, event.size, event.stack);
   t_allocated = true;
 }
 
@@ -107,6 +110,7 @@ void block_freed(Event& event, bool on_gpu) {
   if (!keep_free(event)) return forget_event_records();
   if (on_gpu && begin_pending_free(event.address, event.device)) event.flags |= kEventPendingFree;
   record(event);
+  live_block_removed(event.address);
 }
 
 void report_usage(const void* pointer, int64_t size, uint64_t allocated, uint64_t reserved,
@@ -121,6 +125,7 @@ void report_usage(const void* pointer, int64_t size, uint64_t allocated, uint64_
               .size = static_cast<uint64_t>(size < 0 ? -size : size),
               .witness_allocated = allocated,
               .witness_reserved = reserved};
+  count_live(event.device, size);
   if (size > 0)
     block_allocated(event, on_gpu);
   else

@@ -29,6 +29,7 @@ using PendingCall = int (*)(void* data);
   X(Py_AddPendingCall, int, (PendingCall, void*))                       \
   X(Py_IsInitialized, int, ())                                          \
   X(PyTuple_GetItem, PyObject*, (PyObject*, ptrdiff_t))                 \
+  X(PyTuple_Size, ptrdiff_t, (PyObject*))                               \
   X(PyUnicode_CompareWithASCIIString, int, (PyObject*, const char*))    \
   X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*)) \
   X(PyImport_AddModule, PyObject*, (const char*))                       \
@@ -48,6 +49,10 @@ using PendingCall = int (*)(void* data);
   X(PyList_Size, ptrdiff_t, (PyObject*))                                \
   X(PyList_GetItem, PyObject*, (PyObject*, ptrdiff_t))                  \
   X(PyList_Append, int, (PyObject*, PyObject*))                         \
+  X(PyList_Reverse, int, (PyObject*))                                   \
+  X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))        \
+  X(PyObject_IS_GC, int, (PyObject*))                                   \
+  X(Py_BuildValue, PyObject*, (const char*, ...))                       \
   X(PyErr_Clear, void, ())                                              \
   X(PyErr_Occurred, PyObject*, ())                                      \
   X(PyErr_ExceptionMatches, int, (PyObject*))                           \

@@ -7,6 +7,7 @@
 #include "python/api.h"
 #include "python/natives.h"
 #include "python/sources.h"
+#include "record/live_blocks.h"
 #include "stack/stack.h"
 
 namespace vramtrack {
@@ -47,17 +48,14 @@ bool run_with_natives(const char* source, const char* file, PyObject* globals) {
   return true;
 }
 
-// Python is about to look for a module `vramtrack`. Where there is one now, it looks no further.
-void provide_module() {
+// Python is about to look for a module of this name. Where there is one now, it looks no further.
+void provide_module(const char* name, const char* source, const char* file) {
   PyObject* modules = g_api.PyImport_GetModuleDict();
-  if (modules == nullptr || g_api.PyDict_GetItemString(modules, "vramtrack") != nullptr) return;
-  PyObject* module = g_api.PyImport_AddModule("vramtrack");
-  if (module != nullptr &&
-      run_with_natives(kModuleSource, "<vramtrack>", g_api.PyModule_GetDict(module)))
-    return;
+  if (modules == nullptr || g_api.PyDict_GetItemString(modules, name) != nullptr) return;
+  PyObject* module = g_api.PyImport_AddModule(name);
+  if (module != nullptr && run_with_natives(source, file, g_api.PyModule_GetDict(module))) return;
   g_api.PyErr_Clear();
-  if (module != nullptr && g_api.PyDict_DelItemString(modules, "vramtrack") != 0)
-    g_api.PyErr_Clear();
+  if (module != nullptr && g_api.PyDict_DelItemString(modules, name) != 0) g_api.PyErr_Clear();
 }
 
 int on_audit_event(const char* event, PyObject* arguments, void* /*data*/) {
@@ -66,7 +64,10 @@ int on_audit_event(const char* event, PyObject* arguments, void* /*data*/) {
   if (name == nullptr) {
     g_api.PyErr_Clear();
   } else if (g_api.PyUnicode_CompareWithASCIIString(name, "vramtrack") == 0) {
-    provide_module();
+    provide_module("vramtrack", kModuleSource, "<vramtrack>");
+  } else if (g_api.PyUnicode_CompareWithASCIIString(name, "vramtrack._traced") == 0) {
+    // The package as it is installed, found by Python itself, asks for our functions.
+    provide_module("vramtrack._traced", "", "<vramtrack>");
   }
   return 0;
 }
@@ -141,6 +142,7 @@ void python_helper_start_if_possible() {
     if (g_api.Py_IsInitialized() == 0) g_api.PySys_AddAuditHook(on_audit_event, nullptr);
     g_started.store(true, std::memory_order_release);
     on_capture(count_capture);
+    live_blocks_enable();
   }
   starting.store(false);
 }

@@ -24,7 +24,13 @@ name_module = _native["name_module"]
 types_of = _native["types_of"]
 objects_of = _native["objects_of"]
 epoch = _native["epoch"]
+answer = _native["answer"]
+holders_source = _native["holders_source"]
 FREE_SCANS = 6  # that hardly count against SHARE: models are built and moved at the beginning
+FIRST_LOOK = 8  # steps after which growth can be seen; then twice as many, and so on
+FREE_LOOKS = 4  # likewise
+STEP_LIMIT = 0.05  # seconds of processor time to find holders in, at the boundary of a step
+ASKED_LIMIT = 0.5  # at an out-of-memory error, at the end, and on request
 
 
 def guarded(function):
@@ -324,6 +330,8 @@ class Helper:
         self.scans = 0
         self.next_search = 0.0  # of the heap, for new objects
         self.next_scan = 0.0  # of known objects
+        self.forget_looks()
+        answer(guarded(self.asked))
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.after_fork)
 
@@ -331,6 +339,13 @@ class Helper:
         self.lock = _thread.allocate_lock()
         self.scans = 0
         self.next_search = self.next_scan = 0.0
+        self.forget_looks()
+
+    def forget_looks(self):
+        self.boundaries = self.looks = 0
+        self.look_at = FIRST_LOOK
+        self.next_look = 0.0
+        self.holders = None
 
     def tick(self):
         if sys.is_finalizing():
@@ -390,6 +405,7 @@ class Helper:
                 self.steps += 1
                 auto_step(self.steps)
                 if not self.program_steps:
+                    self.boundary()
                     self.steady.ended(torch)
         except Exception:
             pass
@@ -397,15 +413,52 @@ class Helper:
     def program_step(self):
         self.program_steps = True
         try:
+            self.boundary()
             self.steady.ended(sys.modules.get("torch"))
         except Exception:
             pass
 
+    def boundary(self):
+        """A step begins: now and then, who holds what grows?"""
+        self.boundaries += 1
+        if self.boundaries < self.look_at or time.monotonic() < self.next_look:
+            return
+        started = time.thread_time()
+        try:
+            self.look(STEP_LIMIT)
+        except Exception:
+            pass
+        self.look_at = self.boundaries + 1
+        self.looks += 1
+        if self.looks < FREE_LOOKS:
+            self.look_at = FIRST_LOOK << self.looks
+        else:
+            self.next_look = time.monotonic() + max(0.01, time.thread_time() - started) / SHARE
+
+    def look(self, limit):
+        torch = sys.modules.get("torch")
+        if torch is None or "Tensor" not in torch.__dict__ or not epoch() or not self.lock.acquire(False):
+            return []
+        try:
+            if self.holders is None:
+                space = globals()
+                if "Holders" not in space:
+                    exec(compile(holders_source(), "<vramtrack holders>", "exec"), space)
+                self.holders = space["Holders"]()
+            return self.holders.look(torch, limit)
+        finally:
+            self.lock.release()
+
     def out_of_memory(self, *arguments):
         self.scan(True)
+        self.look(ASKED_LIMIT)
+
+    def asked(self):
+        return self.look(ASKED_LIMIT)
 
     def at_exit(self):
         self.scan(True)
+        self.look(ASKED_LIMIT)
 
     def scan(self, asked):
         torch = sys.modules.get("torch")

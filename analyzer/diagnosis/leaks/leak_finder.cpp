@@ -41,6 +41,7 @@ struct Site {
   std::vector<double> blocks;
   double young_share = 0;  // weighted by live blocks
   double variance = 0;     // of the bytes at the end, where blocks are sampled
+  bool direct = false;
 };
 
 std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definitions) {
@@ -56,6 +57,7 @@ std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definiti
       site.blocks.assign(series.samples(), 0);
     }
     site.members.push_back(&stack);
+    site.direct = stack.direct;
     for (size_t i = 0; i < series.samples(); ++i) {
       site.bytes[i] += stack.bytes[i];
       site.blocks[i] += stack.blocks[i];
@@ -96,13 +98,23 @@ void fill_time_to_oom(LeakFinding& finding, const Recording& recording, const Li
   }
 }
 
+// The library or program that asked the driver.
+std::string owner_of(const Recording& recording, const LeakFinding& finding) {
+  for (const FrameId id : recording.definitions().stack(finding.stacks.front())) {
+    std::string name = file_name(recording.definitions().frame(id).module);
+    if (!name.empty() && !is_cuda_library(name)) return name;
+  }
+  return "a library of CUDA";
+}
+
 LeakFinding describe(const Site& site, const Trend& trend, const LiveSeries& series,
                      const Recording& recording) {
   LeakFinding finding;
   finding.kind = site.young_share >= kReplaced ? LeakFinding::Kind::growing_buffer
                  : site.memory == Memory::pinned || site.memory == Memory::registered
                      ? LeakFinding::Kind::host_pinned_growth
-                     : LeakFinding::Kind::live_growth;
+                 : site.direct ? LeakFinding::Kind::library_growth
+                               : LeakFinding::Kind::live_growth;
   finding.device = site.device;
   finding.memory = site.memory;
   finding.site = site.name;
@@ -129,6 +141,9 @@ LeakFinding describe(const Site& site, const Trend& trend, const LiveSeries& ser
       trend.p_value);
   if (finding.kind == LeakFinding::Kind::growing_buffer)
     finding.why += "; but what is live was made lately: it is replaced by larger memory, not kept";
+  if (finding.kind == LeakFinding::Kind::library_growth)
+    finding.why += "; taken straight from the driver by " + owner_of(recording, finding) +
+                   ": no tensor lies on it and no Python object holds it";
   fill_time_to_oom(finding, recording, series);
   return finding;
 }
@@ -204,6 +219,7 @@ std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& 
     });
   }
   std::vector<NeverFreed> entries;
+  entries.reserve(by_site.size());
   for (auto& [key, entry] : by_site) entries.push_back(std::move(entry));
   std::stable_sort(entries.begin(), entries.end(),
                    [](const NeverFreed& a, const NeverFreed& b) { return a.bytes > b.bytes; });
@@ -222,6 +238,8 @@ std::string_view name_of(LeakFinding::Kind kind) {
       return "fragmentation";
     case LeakFinding::Kind::host_pinned_growth:
       return "host pinned growth";
+    case LeakFinding::Kind::library_growth:
+      return "library growth";
   }
   return "unknown";
 }
@@ -265,6 +283,10 @@ LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
   for (const auto& [device, unused] : series.reserved)
     if (auto finding = fragmentation_on(device, series, recording))
       report.findings.push_back(std::move(*finding));
+  report.holders = holders_of(recording);
+  for (std::vector<LeakFinding>* findings : {&report.findings, &report.not_leaks})
+    for (LeakFinding& finding : *findings)
+      finding.holders = kinds_of_holders(report.holders, finding.stacks);
   const auto faster = [](const LeakFinding& a, const LeakFinding& b) {
     return a.bytes_per_step > b.bytes_per_step;
   };

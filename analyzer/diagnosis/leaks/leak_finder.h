@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/leaks/holders.h"
 #include "diagnosis/leaks/live_series.h"
 #include "diagnosis/leaks/trend.h"
 
@@ -22,6 +23,7 @@ struct LeakFinding {
     growing_buffer,      // blocks are replaced by larger ones: growth within a generation
     fragmentation,       // reserved rises, what is allocated does not
     host_pinned_growth,  // page-locked host memory
+    library_growth,      // taken from the driver by something that is no caching allocator
   };
   Kind kind = Kind::live_growth;
   int16_t device = -1;
@@ -40,6 +42,7 @@ struct LeakFinding {
   double confidence = 0;               // 0 .. 1
   std::optional<double> steps_to_oom;  // at this rate, where the device's size is known
   std::string why;                     // the evidence in words
+  std::vector<Holder> holders;         // who holds it, by the helper
 };
 
 // Memory that was never freed, by site. Libraries' workspaces and pools are filed as known good.
@@ -63,6 +66,7 @@ struct LeakReport {
   uint64_t stacks_tested = 0;
   std::vector<LeakFinding> findings;    // leaks, by rate
   std::vector<LeakFinding> not_leaks;   // growth that is told apart: growing buffers
+  std::vector<Holder> holders;          // all that the helper said
   std::vector<NeverFreed> never_freed;  // live at the end, largest first
   std::vector<std::string> notes;       // "too few steps to tell" ...
 };

@@ -155,6 +155,7 @@ class Holdings : public BlockListener {
     holding.variance += block.variance();
     ++holding.blocks;
     holding.live.insert(block.sequence);
+    holding.series.direct = block.origin != Block::Origin::allocator;
   }
   void block_ended(const Block& block, const Event& /*event*/, End /*end*/) override {
     Holding& holding = of(block);

@@ -24,6 +24,7 @@ struct StackSeries {
   // samples. All of them: the memory is replaced again and again, not kept.
   double young_share = 0;
   double variance = 0;        // of the bytes at the last sample, where they are estimates
+  bool direct = false;        // from the driver, past every caching allocator that reports
   uint64_t first_sample = 0;  // index of the first sample at which it held anything
 };
 
