@@ -29,4 +29,7 @@ vramtrack_env_of() {
   echo "$vramtrack_cache/python-$key"
 }
 vramtrack_env=$(vramtrack_env_of requirements.txt)
+# pytest, for the test of the plugin: a folder of its own, so that a new version costs no new environment.
+vramtrack_pytest_version=9.2.0
+vramtrack_pytest=$vramtrack_cache/pytest-$vramtrack_pytest_version-$(basename "$vramtrack_env")
 vramtrack_older_env=$(vramtrack_env_of requirements-older.txt)

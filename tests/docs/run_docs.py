@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Commands that other tests run, with where: they build, or run all the tests.
 ELSEWHERE = {
+    "vramtrack run --simulate 24GiB --stop-after-steps 0 -- python -m pytest -p vramtrack.pytest_plugin "
+    "docs/examples/test_gpu_memory.py": "the test `leaks: the pytest plugin`, where there is a pytest",
     "scripts/demo": "the test docs.demo",
     "scripts/test": "the continuous integration itself",
     "scripts/test --all": "before a release",
