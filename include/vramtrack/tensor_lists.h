@@ -35,14 +35,16 @@ inline TensorLists tensor_lists_of(std::string_view mangled) {
   const size_t at = mangled.find(kStruct);
   if (at == std::string_view::npos) return {};
   // ILi4EE, or IfLi3EE with a type of scalars in front.
-  const std::string_view arguments = mangled.substr(at + kStruct.size(), 8);
+  constexpr size_t kLongestType = 8;
+  std::string_view arguments = mangled;  // no substr: the shim links nothing that throws
+  arguments.remove_prefix(at + kStruct.size());
   const size_t depth = arguments.find("Li");
-  if (depth == std::string_view::npos || depth + 2 >= arguments.size()) return {};
+  if (depth > kLongestType || depth + 2 >= arguments.size()) return {};
   const auto lists = static_cast<uint32_t>(arguments[depth + 2] - '0');
   if (lists < 1 || lists > kMost) return {};
   return {.lists = lists,
           .slots = depth == 0 ? kSlots[lists - 1] : kSlotsBesideScalars[lists - 1],
-          .steps = mangled.substr(0, at).ends_with("FusedOptimizerTensor")};
+          .steps = std::string_view(mangled.data(), at).ends_with("FusedOptimizerTensor")};
 }
 
 }  // namespace vramtrack

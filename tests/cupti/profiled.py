@@ -20,7 +20,7 @@ def step():
 
 step()
 results = []
-for _ in range(2):  # a second session begins where the first one ended
+for _ in range(5):  # each session begins where the one before ended
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         step()
     on_gpu = collections.Counter(e.name() for e in profiler.profiler.kineto_results.events()
