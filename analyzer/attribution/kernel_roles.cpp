@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 #include <vector>
 
 namespace vramtrack {
@@ -35,8 +36,20 @@ constexpr Pattern kPatterns[] = {
     {"softmax_warp_forward", "ELb0ELb", {KernelRole::softmax, kNone, kNone, kNone}},  // not the log
 };
 
-constexpr std::array<std::string_view, 6> kNames = {
-    "", "adam/parameter", "adam/gradient", "adam/first moment", "adam/second moment", "softmax"};
+// Fused attention passes one struct, whose order is nobody's promise. What nothing touched before
+// are its outputs: the result, and 4 bytes for each row of it, which has 32 elements or more.
+constexpr std::array<std::string_view, 2> kFusedAttention = {"flash_fwd", "fmha_cutlassF"};
+constexpr uint64_t kLeastRatio = 16;  // 32 elements of 2 bytes against 4
+
+constexpr std::array<std::string_view, 7> kNames = {
+    "",        "adam/parameter", "adam/gradient", "adam/first moment", "adam/second moment",
+    "softmax", "log-sum-exp"};
+
+bool is_fused_attention(std::string_view kernel) {
+  return std::any_of(kFusedAttention.begin(), kFusedAttention.end(), [&](std::string_view name) {
+    return kernel.find(name) != std::string_view::npos;
+  });
+}
 
 const Pattern* pattern_of(std::string_view kernel) {
   for (const Pattern& pattern : kPatterns) {
@@ -80,13 +93,12 @@ class Follower : public BlockListener {
     const KernelAccess* access = definitions_.access(event.extra);
     if (access == nullptr) return;
     const std::string_view kernel = definitions_.string(access->kernel);
-    const auto [known, added] = patterns_.try_emplace(access->kernel, nullptr);
-    if (added) known->second = pattern_of(kernel);
-    if (known->second == nullptr) return;
-    const std::vector<size_t> lists = lists_of(*access, kernel);
-    for (size_t i = 0; i < access->addresses.size(); ++i)
-      if (lists[i] < known->second->lists.size())
-        note(access->addresses[i], known->second->lists[lists[i]]);
+    const auto [known, added] = patterns_.try_emplace(access->kernel);
+    if (added) known->second = {pattern_of(kernel), is_fused_attention(kernel)};
+    if (known->second.fused_attention) note_outputs(*access);
+    if (known->second.pattern != nullptr) note_lists(*access, kernel, *known->second.pattern);
+    for (const uint64_t address : access->addresses)
+      if (const Block* block = state_.find(address)) touched_.insert(block->sequence);
   }
 
   void keep_live() {
@@ -96,6 +108,7 @@ class Follower : public BlockListener {
 
   void block_begun(const Block& /*block*/) override {}
   void block_ended(const Block& block, const Event& event, End /*end*/) override {
+    touched_.erase(block.sequence);
     const auto found = roles_.find(block.sequence);
     if (found == roles_.end()) return;
     if (block.sequence <= moment_ && event.sequence > moment_)
@@ -104,6 +117,32 @@ class Follower : public BlockListener {
   }
 
  private:
+  struct Known {
+    const Pattern* pattern = nullptr;
+    bool fused_attention = false;
+  };
+
+  void note_lists(const KernelAccess& access, std::string_view kernel, const Pattern& pattern) {
+    const std::vector<size_t> lists = lists_of(access, kernel);
+    for (size_t i = 0; i < access.addresses.size(); ++i)
+      if (lists[i] < pattern.lists.size()) note(access.addresses[i], pattern.lists[lists[i]]);
+  }
+
+  void note_outputs(const KernelAccess& access) {
+    std::vector<const Block*> fresh;
+    for (const uint64_t address : access.addresses) {
+      const Block* block = state_.find(address);
+      if (block != nullptr && !touched_.contains(block->sequence)) fresh.push_back(block);
+    }
+    std::sort(fresh.begin(), fresh.end(),
+              [](const Block* a, const Block* b) { return a->size > b->size; });
+    for (size_t i = 1; i < fresh.size(); ++i) {
+      if (fresh[i]->size > fresh.front()->size / kLeastRatio) continue;
+      roles_[fresh[i]->sequence] = KernelRole::log_sum_exp;
+      return;  // what is smaller is the state of the random numbers
+    }
+  }
+
   void note(uint64_t address, KernelRole role) {
     if (role == KernelRole::none) return;
     const Block* block = state_.find(address);
@@ -115,7 +154,8 @@ class Follower : public BlockListener {
   std::unordered_map<uint64_t, KernelRole>& kept_;
   MemoryState state_;
   std::unordered_map<uint64_t, KernelRole> roles_;
-  std::unordered_map<StringId, const Pattern*> patterns_;
+  std::unordered_map<StringId, Known> patterns_;
+  std::unordered_set<uint64_t> touched_;  // live blocks that some kernel was given
 };
 
 }  // namespace

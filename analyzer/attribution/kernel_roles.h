@@ -1,6 +1,7 @@
 // What a block is, by the kernels that were given it: an optimizer's step passes parameters,
-// gradients and moments in a fixed order, softmax writes scores.
-// Weaker than what the program says of itself; it holds where no label and no stack does.
+// gradients and moments in a fixed order, softmax writes scores, fused attention makes its output
+// and the log-sum-exp of each row. Weaker than what the program says of itself; it holds where no
+// label and no stack does.
 #ifndef VRAMTRACK_ANALYZER_ATTRIBUTION_KERNEL_ROLES_H
 #define VRAMTRACK_ANALYZER_ATTRIBUTION_KERNEL_ROLES_H
 
@@ -20,6 +21,7 @@ enum class KernelRole : uint8_t {
   adam_first_moment,
   adam_second_moment,
   softmax,
+  log_sum_exp,
 };
 // "adam/first moment"; empty for none.
 std::string_view name_of(KernelRole role);

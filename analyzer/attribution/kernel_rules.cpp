@@ -17,6 +17,8 @@ std::optional<Verdict> by_kernels(const Block& block, const Scene& scene) {
                      0.8};
     case KernelRole::softmax:
       return Verdict{Category::attention, "", "a softmax wrote it", 0.5};
+    case KernelRole::log_sum_exp:
+      return Verdict{Category::attention, "", "fused attention made it beside its output", 0.6};
     case KernelRole::none:
       break;
   }

@@ -1,6 +1,6 @@
 """touch_job.py FOLDER JOB...: PyTorch jobs, each in a process of its own, that say which operator made each large tensor
 and which was the last to be given it. The witness is PyTorch's dispatcher: what each operator gets and gives, by data
-pointer. Writes FOLDER/JOB.json: {"pid", "tensors": [{"address", "bytes", "label", "made_by", "last_used_by"}]}, of the
+pointer. Writes FOLDER/JOB.json: {"pid", "tensors": [{"address", "bytes", "label", "made_by", "last_used_by"}], "log_sum_exps"}, of the
 tensors that are alive at the mark `look`.
 """
 import json
@@ -8,6 +8,7 @@ import os
 import sys
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
@@ -53,8 +54,8 @@ class Witness(TorchDispatchMode):
             self.sizes[address] = {**before, **after}[address]
         return result
 
-    def write(self, path, live):
-        """Of the tensors in `live`: name -> tensor."""
+    def write(self, path, live, log_sum_exps=()):
+        """Of the tensors in `live`: name -> tensor. Log-sum-exps are told by their addresses."""
         tensors = []
         for label, tensor in live.items():
             storage = tensor.untyped_storage()
@@ -63,7 +64,8 @@ class Witness(TorchDispatchMode):
                 tensors.append({"address": address, "bytes": storage.nbytes(), "label": label,
                                 "made_by": self.made[address], "last_used_by": self.used[address]})
         with open(path, "w") as file:
-            json.dump({"pid": os.getpid(), "tensors": tensors}, file)
+            json.dump({"pid": os.getpid(), "tensors": tensors,
+                       "log_sum_exps": [t.untyped_storage().data_ptr() for t in log_sum_exps]}, file)
 
 
 class Attention(torch.nn.Module):
@@ -80,10 +82,14 @@ class Attention(torch.nn.Module):
 
 
 class Flash(Attention):
+    log_sum_exp = None  # what backward keeps, where a backward follows
+
     def forward(self, x):
         batch, length, width = x.shape
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
-        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # not cuDNN's, which newer cards prefer
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        self.log_sum_exp = getattr(y.grad_fn, "_saved_logsumexp", None)
         return self.out(y.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -126,7 +132,8 @@ def train(witness, path, attention=Attention, dtype=torch.float32, **adam):
             optimizer.zero_grad()
     torch.cuda.synchronize()
     vramtrack.mark("look")
-    witness.write(path, named(model, optimizer, {"tokens": tokens, **kept}))
+    witness.write(path, named(model, optimizer, {"tokens": tokens, **kept}),
+                  [m.log_sum_exp for m in model if isinstance(m, Flash)])
 
 
 def generate(witness, path):

@@ -87,6 +87,10 @@ class Test:
                     self.misses[f"{name}: {tensor['label'].split()[0]} {what} {tensor[what]}, not {kernel[:110]}"] += 1
         if name in ("loop", "foreach", "fused", "flash"):
             self.adam(name, told, blocks)
+        if name == "flash":
+            told_so = [a for a, b in blocks.items() if b.get("kernel_role") == "log-sum-exp"]
+            self.need(f"flash: log-sum-exps {told_so}, not {told['log_sum_exps']}",
+                      sorted(told_so) == sorted(told["log_sum_exps"]) and len(told_so) == 3)
 
     def adam(self, name, told, blocks):
         """Each tensor's part in the optimizer, which only its kernels can have told: the helper was off."""
