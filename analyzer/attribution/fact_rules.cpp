@@ -12,7 +12,7 @@ std::string library_of(const Definitions& definitions, StackId stack) {
   for (const FrameId id : definitions.stack(stack)) {
     const Frame& frame = definitions.frame(id);
     if (frame.python) break;
-    const std::string name = file_name(frame.module);
+    std::string name = file_name(frame.module);
     if (!name.empty() && !is_cuda_library(name) && !is_system_library(name)) return name;
   }
   return {};

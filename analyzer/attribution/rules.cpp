@@ -51,11 +51,10 @@ Scene::Scene(const Recording& of, const Timeline& over, uint64_t at, const Stack
 }
 
 const Evidence& Scene::evidence() const {
-  if (evidence_ == nullptr) {
-    own_evidence_ = std::make_unique<Evidence>(Evidence::of(recording, *state_, traits));
-    evidence_ = own_evidence_.get();
-  }
-  return *evidence_;
+  if (evidence_ != nullptr) return *evidence_;
+  own_evidence_ = std::make_unique<Evidence>(Evidence::of(recording, *state_, traits));
+  evidence_ = own_evidence_.get();
+  return *own_evidence_;
 }
 
 const BlockTouches* Scene::touches(const Block& block) const {

@@ -271,7 +271,9 @@ void PhysicalLedger::claim_allocation(PhysicalAllocation& allocation) {
 
 bool PhysicalLedger::claim(const Block& block) {
   if (PhysicalAllocation* allocation = allocations_.holding(block.address)) {
-    if (block.end() > allocation->end() || host_line(allocation->memory) != nullptr) return false;
+    if (block.end() > allocation->end() || block.device != allocation->device ||
+        host_line(allocation->memory) != nullptr)
+      return false;
     if (!allocation->claimed) {
       claim_allocation(*allocation);
       allocation->stream = block.stream;
@@ -281,7 +283,8 @@ bool PhysicalLedger::claim(const Block& block) {
     return true;
   }
   Run* run = runs_.holding(block.address);
-  if (run == nullptr || block.end() > run->address + run->size) return false;
+  if (run == nullptr || block.end() > run->address + run->size || block.device != run->device)
+    return false;
   if (!run->claimed) {
     run->stream = block.stream;
     run->pool = block.pool;

@@ -115,6 +115,7 @@ Report build_report(const Recording& recording, const ReportOptions& options) {
   report.devices = devices_of(report.info, report.timeline);
   const std::vector<Wanted> wanted = moments_for(report);
   std::vector<Moment> moments;
+  moments.reserve(wanted.size());
   for (const Wanted& want : wanted) moments.push_back(want.moment);
 
   // What becomes of a block decides what it is, so blocks are kept and judged after the pass.

@@ -135,6 +135,16 @@ TEST_CASE("Segments of a snapshot are counted by themselves") {
   expect_balance(b);
 }
 
+TEST_CASE("A block lies in memory of its own device only") {
+  Builder b;
+  b.alloc(kSegment, 20 * MiB);
+  b.apply({.kind = EventKind::block_alloc, .device = 3, .address = kSegment, .size = 4 * MiB});
+  CHECK(b.totals(0).allocated == 0);
+  CHECK(b.totals(3).in_use == 4 * MiB);  // which has to lie somewhere
+  CHECK(b.totals(3).cached() == 0);
+  CHECK(b.state.anomalies().blocks_without_segment == 1);
+}
+
 TEST_CASE("Lost events are repaired and counted") {
   Builder b;
   b.alloc(kSegment, 20 * MiB);
