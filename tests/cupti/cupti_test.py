@@ -12,22 +12,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from checks import ProgramTest  # noqa: E402
+
 NOTE, CALL, KERNEL = 116, 115, 114
 STARTED, STEPPED_ASIDE, ENDED, UNAVAILABLE = 1, 2, 3, 4
 MEMORY = {"device", "managed", "pinned", "array", "pool"}  # of which CUPTI has records
 
 
-class Test:
-    def __init__(self, options):
-        self.options = options
-        self.failures = []
-        self.checks = 0
-
-    def check(self, what, got, expected):
-        self.checks += 1
-        if got != expected:
-            self.failures.append(f"{what}: got {got}, expected {expected}")
-
+class Test(ProgramTest):
     def run(self, command, cupti="on", preload=(), tracer=True, **variables):
         """stdout, stderr, events, audit (None where it refuses)."""
         with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from checks import ProgramTest  # noqa: E402
+
 KERNEL, COPY, SET, ACCESS, GRAPH_LAUNCH = 80, 81, 82, 83, 84
 GRAPH_NODE = 256
 
@@ -21,17 +24,7 @@ def demangled(names):
     return dict(zip(names, plain))
 
 
-class Test:
-    def __init__(self, options):
-        self.options = options
-        self.failures = []
-        self.checks = 0
-
-    def check(self, what, got, expected):
-        self.checks += 1
-        if got != expected:
-            self.failures.append(f"{what}: the trace says {str(got)[:300]}, the program {str(expected)[:300]}")
-
+class Test(ProgramTest):
     def run(self, program, kernels):
         with tempfile.TemporaryDirectory() as folder:
             environment = dict(os.environ, LD_PRELOAD=self.options.tracer, SIMGPU="8GiB", VRAMTRACK_QUIET="1",

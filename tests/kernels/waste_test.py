@@ -10,22 +10,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from checks import ProgramTest  # noqa: E402
+
 KINDS = ("unused", "early", "late", "idle")
 SKIPPED = 77
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class Test:
-    def __init__(self, options):
-        self.options = options
-        self.failures = []
-        self.checks = 0
-
-    def check(self, what, got, expected):
-        self.checks += 1
-        if got != expected:
-            self.failures.append(f"{what}: {got}, expected {expected}")
-
+class Test(ProgramTest):
     def waste(self, trace, *more):
         done = subprocess.run([self.options.vramtrack, "waste", trace, *more], capture_output=True, text=True)
         self.check(f"waste {' '.join(more)}: exit code", (done.returncode, done.stderr), (0, ""))

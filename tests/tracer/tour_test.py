@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from checks import ProgramTest  # noqa: E402
+
 ALLOC, FREE_BEGIN, FREE_END, HANDLE, RELEASE, MAP, UNMAP = 1, 2, 3, 4, 5, 6, 7
 POOL_DESTROY, POOL_RESERVED, IMPORT, FAILED, RETAIN, KERNEL = 11, 12, 13, 22, 23, 80
 MEMORY = {1: "device", 2: "managed", 3: "pinned", 4: "registered", 5: "array", 6: "pool", 7: "graph",
@@ -70,17 +73,7 @@ class Ledger:
                            if references > 0 or handle in mapped)}
 
 
-class Test:
-    def __init__(self, options):
-        self.options = options
-        self.failures = []
-        self.checks = 0
-
-    def check(self, what, got, expected):
-        self.checks += 1
-        if got != expected:
-            self.failures.append(f"{what}: the trace says {got}, the witness {expected}")
-
+class Test(ProgramTest):
     def run(self, subject):
         with tempfile.TemporaryDirectory() as folder:
             environment = dict(os.environ, LD_PRELOAD=self.options.tracer, SIMGPU="8GiB", VRAMTRACK_OUTPUT=folder + "/")
