@@ -16,6 +16,9 @@ parser.add_argument("--preload", nargs="*", default=[], help="stand-ins, where t
 parser.add_argument("--launches", type=int, default=200000)
 parser.add_argument("--repeat", type=int, default=5)
 options = parser.parse_args()
+# The benchmark runs in a folder of its own.
+options.tracer, options.benchmark = (str(pathlib.Path(p).resolve()) for p in (options.tracer, options.benchmark))
+options.preload = [str(pathlib.Path(p).resolve()) for p in options.preload]
 
 
 def measure(preload, different, launches, **variables):
