@@ -34,7 +34,7 @@ std::vector<PhasePeak> find_phase_peaks(const Recording& recording, int16_t devi
                                         const StackTraitsCache& traits) {
   constexpr size_t kActivities = static_cast<size_t>(Activity::communication) + 1;
   constexpr size_t kParts = static_cast<size_t>(Part::kCount);
-  std::array<std::array<PhasePeak, kParts>, kActivities> peaks{};
+  std::vector<std::array<PhasePeak, kParts>> peaks(kActivities);
   Activity current = Activity::unknown;
   MemoryState state;
   recording.for_each([&](const Event& event) {

@@ -1,6 +1,7 @@
 #include "attribution/rules.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "attribution/fact_rules.h"
 #include "attribution/torch_rules.h"
@@ -52,6 +53,7 @@ Scene::Scene(const Recording& of, const Timeline& over, uint64_t at, const Stack
 
 const Evidence& Scene::evidence() const {
   if (evidence_ != nullptr) return *evidence_;
+  assert(state_ != nullptr);  // each constructor gives one of the two
   own_evidence_ = std::make_unique<Evidence>(Evidence::of(recording, *state_, traits));
   evidence_ = own_evidence_.get();
   return *own_evidence_;

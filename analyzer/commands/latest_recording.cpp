@@ -12,7 +12,7 @@ std::filesystem::path recording_or_latest(const std::string& named,
   namespace fs = std::filesystem;
   if (!named.empty()) return named;
   std::error_code ignored;
-  const fs::path link = folder / "vramtrack.latest.vrt";
+  fs::path link = folder / "vramtrack.latest.vrt";
   if (fs::exists(link, ignored)) return link;
 
   std::optional<fs::path> newest;

@@ -213,7 +213,7 @@ void replay(const Recording& recording, BlockListener& listener) {
 RowPeaks row_peaks(const Recording& recording, const Timeline& timeline, int16_t device,
                    const std::vector<Moment>& moments) {
   constexpr int kRounds = 3;
-  constexpr size_t kMomentsARound = 12;
+  constexpr size_t kMomentsARound = 48;
   const DeviceTimeline* course = timeline.device(device);
   const uint64_t smallest = course == nullptr ? 0 : course->most_allocated / 1000;
   Judgements judgements(recording, timeline, device);

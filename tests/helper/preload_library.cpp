@@ -47,6 +47,16 @@ uint32_t intern_string(std::string_view text) {
   return id;
 }
 
+uint32_t reserve_string() {
+  return intern_string("");
+}
+
+bool define_string(uint32_t id, std::string_view text) {
+  const std::lock_guard lock(g_mutex);
+  g_texts[id] = text;
+  return true;
+}
+
 void record(Event& event) {
   if (event.kind != EventKind::holder) return;
   char head[64];
@@ -98,10 +108,13 @@ EXPORTED void pretend_allocations(int count) {
   for (int i = 0; i < count; ++i) vramtrack::capture_stack();
 }
 
-// The module that the last of them was attributed to.
-EXPORTED const char* attributed_module() {
+// The module that the last of them was attributed to, and what is known of its name by now.
+EXPORTED uint32_t attributed_module() {
+  return vramtrack::captured_module();
+}
+EXPORTED const char* text_of(uint32_t id) {
   const std::lock_guard lock(vramtrack::g_mutex);
-  return vramtrack::g_texts[vramtrack::captured_module()].c_str();
+  return vramtrack::g_texts[id].c_str();
 }
 
 EXPORTED __attribute__((constructor)) void start() {

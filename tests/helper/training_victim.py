@@ -8,7 +8,8 @@ import torch
 
 allocations = ctypes.CDLL(None).pretend_allocations
 attributed_module = ctypes.CDLL(None).attributed_module
-attributed_module.restype = ctypes.c_char_p
+text_of = ctypes.CDLL(None).text_of
+text_of.restype = ctypes.c_char_p
 attributed = []  # to which module, in the order of the calls
 
 
@@ -23,7 +24,7 @@ class Block(torch.nn.Module):
     def forward(self, x):
         def inside():  # a frame of its own, without `self`
             allocations(1)
-            attributed.append(attributed_module().decode())
+            attributed.append(attributed_module())
 
         inside()
         return self.norm(torch.relu(self.linear(x)))
@@ -63,12 +64,12 @@ try:
 except ImportError:
     pass
 
-def outside(model):  # `model` is its first local variable, and it is no method of it
+def not_a_method(model):  # `model` is its first local variable, and it is no method of it
     allocations(1)
-    outside_names.append(attributed_module().decode())
+    outside.append(attributed_module())
 
 
-outside_names = []
+outside = []
 model = Model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 before = threading.active_count()
@@ -93,7 +94,7 @@ for step in range(4):
     model(torch.randn(16, 64)).sum().backward()
     allocations(70)
     optimizer.step()
-    outside(model)
+    not_a_method(model)
 
 done.set()
 builder.join()
@@ -114,6 +115,10 @@ for name, buffer in model.named_buffers():
     kind = "kv_cache:" if "k_cache" in name else "parameters:"
     note(kind + name, buffer)
 
+def names(modules):
+    return [text_of(module).decode() for module in modules]
+
+
 # The helper keeps nothing alive.
 import weakref
 
@@ -122,5 +127,5 @@ del model, optimizer, parameter, name, buffer, tensor
 gc.collect()
 print(json.dumps({"expected": expected, "kept": watch() is not None,
                   "threads": threading.active_count() - before, "garbage": len(gc.garbage),
-                  "broken": broken, "attributed": attributed, "outside": outside_names}))
+                  "broken": broken, "attributed": names(attributed), "outside": names(outside)}))
 keep = []  # the storages are free now; at_exit finds nothing new to say about them

@@ -44,6 +44,12 @@ uint32_t intern_string(std::string_view text) {
   }
   return entry->second;
 }
+uint32_t reserve_string() {
+  return 0;
+}
+bool define_string(uint32_t /*id*/, std::string_view /*text*/) {
+  return false;
+}
 
 }  // namespace vramtrack
 

@@ -8,6 +8,7 @@
 #include "python/natives.h"
 #include "python/sources.h"
 #include "record/live_blocks.h"
+#include "stack/python_modules.h"
 #include "stack/stack.h"
 
 namespace vramtrack {
@@ -142,6 +143,7 @@ void python_helper_start_if_possible() {
     if (g_api.Py_IsInitialized() == 0) g_api.PySys_AddAuditHook(on_audit_event, nullptr);
     g_started.store(true, std::memory_order_release);
     on_capture(count_capture);
+    await_module_names();
     live_blocks_enable();
   }
   starting.store(false);

@@ -26,6 +26,8 @@ objects_of = _native["objects_of"]
 epoch = _native["epoch"]
 answer = _native["answer"]
 holders_source = _native["holders_source"]
+variables = _native["variables"]
+Cell = type((lambda shared: lambda: shared)(0).__closure__[0])
 FREE_SCANS = 6  # that hardly count against SHARE: models are built and moved at the beginning
 FIRST_LOOK = 8  # steps after which growth can be seen; then twice as many, and so on
 FREE_LOOKS = 4  # likewise
@@ -87,6 +89,31 @@ def references(objects):
             pass
 
 
+def building(modules):
+    """Is a module under construction? What it consists of does not have its final name yet."""
+    known = {id(module) for module in modules}
+    running = sys._current_frames()
+    # A variable that refers to the frame it lives in is a cycle, which would keep all of it alive.
+    del running[_thread.get_ident()]
+    for frame in [sys._getframe(1)] + list(running.values()):
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "__init__" and code.co_argcount:
+                for name, value in variables(frame):
+                    if name == code.co_varnames[0] and id(content(value)) in known:
+                        return True
+            frame = frame.f_back
+    return False
+
+
+def content(variable):
+    """What a function of its own, such as a comprehension, shares with the function around it lies in a cell."""
+    try:
+        return variable.cell_contents if type(variable) is Cell else variable
+    except ValueError:
+        return None
+
+
 class Scan:
     """One pass over everything that holds tensors; labels storages, the first name wins."""
 
@@ -100,7 +127,8 @@ class Scan:
         self.shapes_outside = set()  # of parameters that no optimizer holds
 
     def run(self):
-        self.name_modules()
+        if not building(self.found["module"]):
+            self.name_modules()
         parameters = list(self.parameters())
         owned = set()
         for optimizer in self.found["optimizer"]:

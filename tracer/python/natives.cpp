@@ -122,7 +122,7 @@ PyObject* native_name_module(PyObject* /*self*/, PyObject* arguments) {
   if (g_api.PyArg_ParseTuple(arguments, "Ks", &object, &name) == 0) return nullptr;
   if (tracing()) {
     const Guard guard;
-    name_module(object, intern_string(std::string_view(name, std::strlen(name))));
+    name_module(object, std::string_view(name, std::strlen(name)));
   }
   return none();
 }

@@ -24,6 +24,11 @@ bool write_definition(const uint8_t* record, size_t bytes);
 // definition could not be written.
 uint32_t intern_string(std::string_view text);
 
+// An id that events may carry already and whose text is defined once, later. It stays the empty
+// string where that never happens. 0 while nothing is recorded.
+uint32_t reserve_string();
+bool define_string(uint32_t id, std::string_view text);
+
 // True while a file is open for this process and the caller is not the tracer itself. False before
 // the first event, and in a forked child before its first.
 bool tracing();

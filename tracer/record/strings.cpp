@@ -43,13 +43,16 @@ uint64_t hash_text(std::string_view text) {
   return h == 0 ? 1 : h;
 }
 
+std::string_view shortened(std::string_view text) {
+  return text.size() > kMaxStringBytes / 2 ? slice(text, 0, kMaxStringBytes / 2) : text;
+}
+
 // Writes the definition in place: the text may be larger than any buffer of ours.
-uint32_t define(std::string_view text) {
-  const uint32_t id = g_next_id.fetch_add(1, std::memory_order_relaxed);
+bool define(uint32_t id, std::string_view text) {
   const RingLock ring;
-  if (!ring.held()) return 0;
+  if (!ring.held()) return false;
   Slot* slot = lock_definition_slot(1 + 2 * kMaxVarintBytes + text.size());
-  if (slot == nullptr) return 0;
+  if (slot == nullptr) return false;
   Writer w(slot_position(*slot));
   w.byte(static_cast<uint8_t>(EventKind::define_string));
   w.varint(id);
@@ -57,14 +60,19 @@ uint32_t define(std::string_view text) {
   w.bytes(text.data(), text.size());
   const bool written = commit_record(*slot, w.size(), /*is_event=*/false);
   unlock_slot(*slot);
-  return written ? id : 0;
+  return written;
+}
+
+uint32_t define(std::string_view text) {
+  const uint32_t id = g_next_id.fetch_add(1, std::memory_order_relaxed);
+  return define(id, text) ? id : 0;
 }
 
 }  // namespace
 
 uint32_t intern_string(std::string_view text) {
   if (text.empty() || !ensure_running()) return 0;
-  if (text.size() > kMaxStringBytes / 2) text = slice(text, 0, kMaxStringBytes / 2);
+  text = shortened(text);
   const uint64_t hash = hash_text(text);
   for (uint32_t probe = 0; probe < kMaxProbes; ++probe) {
     Entry& entry = g_entries[(hash + probe) & (kEntries - 1)];
@@ -81,6 +89,14 @@ uint32_t intern_string(std::string_view text) {
     return id;
   }
   return define(text);  // the table is full around here
+}
+
+uint32_t reserve_string() {
+  return ensure_running() ? g_next_id.fetch_add(1, std::memory_order_relaxed) : 0;
+}
+
+bool define_string(uint32_t id, std::string_view text) {
+  return id != 0 && ensure_running() && define(id, shortened(text));
 }
 
 void reset_strings() {

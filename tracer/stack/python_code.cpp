@@ -18,8 +18,10 @@ namespace {
 constexpr size_t kMaxLineTable = size_t{32} * 1024;
 constexpr size_t kMaxText = 1024;
 
-constinit InternTable<uint32_t> g_codes;  // address -> id and kMethod, 0: unknown or freed
+constinit InternTable<uint32_t> g_codes;  // address -> id and its traits, 0: unknown or freed
 constexpr uint32_t kMethod = 1U << 31;
+constexpr uint32_t kCallsModule = 1U << 30;
+constexpr uint32_t kTraits = kMethod | kCallsModule;
 std::atomic<uint32_t> g_next_code{1};
 void (*g_code_dealloc)(void*) = nullptr;
 
@@ -89,19 +91,27 @@ uint32_t intern_text(const PythonLayout& layout, uintptr_t text) {
   return intern_string(std::string_view(utf8, bytes));
 }
 
-// "Class.method", not "function" or "function.<locals>.inner". Before 3.11 only the last part is
-// known, and only `forward` says enough.
-bool is_method(const PythonLayout& layout, uintptr_t code) {
-  const auto text = read<uintptr_t>(code, layout.code_name);
-  if (text == 0 || (read<uint32_t>(text, kTextState) >> 6 & 1) == 0) return false;
-  const std::string_view name(reinterpret_cast<const char*>(text + layout.ascii_header),
-                              static_cast<size_t>(read<int64_t>(text, kTextLength)));
+bool is_method(const PythonLayout& layout, std::string_view name) {
   if (layout.minor <= 10) return name == "forward";
   constexpr std::string_view kLocals = "<locals>";
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;
   return dot < kLocals.size() ||
          std::memcmp(name.data() + dot - kLocals.size(), kLocals.data(), kLocals.size()) != 0;
+}
+
+// Methods are "Class.method", not "function" or "function.<locals>.inner". Before 3.11 only the
+// last part is known, and only few say enough. PyTorch calls each module by `_wrapped_call_impl`;
+// in the
+// `_call_impl` below it `self` is a closure's cell.
+uint32_t traits_of(const PythonLayout& layout, uintptr_t code) {
+  const auto text = read<uintptr_t>(code, layout.code_name);
+  if (text == 0 || (read<uint32_t>(text, kTextState) >> 6 & 1) == 0) return 0;
+  const std::string_view name(reinterpret_cast<const char*>(text + layout.ascii_header),
+                              static_cast<size_t>(read<int64_t>(text, kTextLength)));
+  if (name == (layout.minor <= 10 ? "_wrapped_call_impl" : "Module._wrapped_call_impl"))
+    return kMethod | kCallsModule;
+  return is_method(layout, name) ? kMethod : 0;
 }
 
 bool write_code(const PythonLayout& layout, uintptr_t code, uint32_t id) {
@@ -149,8 +159,8 @@ CodeId code_id(const Python& python, uintptr_t code) {
   if (slot == nullptr) return {};
   uint32_t word = slot->value.load(std::memory_order_acquire);
   if (word == 0) {
-    const uint32_t id = g_next_code.fetch_add(1, std::memory_order_relaxed) & ~kMethod;
-    const uint32_t fresh = id | (is_method(python.layout, code) ? kMethod : 0);
+    const uint32_t id = g_next_code.fetch_add(1, std::memory_order_relaxed) & ~kTraits;
+    const uint32_t fresh = id | traits_of(python.layout, code);
     // Several threads may run the same new code: one id wins, and only its owner writes it.
     if (slot->value.compare_exchange_strong(word, fresh)) {
       word = fresh;
@@ -160,7 +170,7 @@ CodeId code_id(const Python& python, uintptr_t code) {
       }
     }
   }
-  return {word & ~kMethod, (word & kMethod) != 0};
+  return {word & ~kTraits, (word & kMethod) != 0, (word & kCallsModule) != 0};
 }
 
 void code_objects_after_fork_child() {

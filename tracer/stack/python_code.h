@@ -15,8 +15,9 @@ struct Python;
 void watch_code_objects(const Python& python);
 
 struct CodeId {
-  uint32_t id;     // 0 where the table is full
-  bool is_method;  // its first local variable is `self`, as far as its name tells
+  uint32_t id;        // 0 where the table is full
+  bool is_method;     // its first local variable is `self`, as far as its name tells
+  bool calls_module;  // and that `self` is an nn.Module, which is being called
 };
 
 // Of a code object that the calling thread is running; its definition is written first where it is

@@ -43,7 +43,9 @@ class Output {
   // `first_local` is only compared, never followed: it may be stale, or no object at all.
   bool frame(uintptr_t code, int64_t offset, uintptr_t first_local) {
     const CodeId known = code_id(python_, code);
-    if (known.is_method && walk_.module == 0) walk_.module = module_name(first_local);
+    if (known.is_method && walk_.module == 0)
+      walk_.module =
+          known.calls_module ? called_module_name(first_local) : module_name(first_local);
     return add({known.id, offset < 0 ? 0 : static_cast<int32_t>(offset), false});
   }
   bool boundary(uintptr_t address) { return add({address, 0, true}); }
