@@ -27,6 +27,7 @@ void count(DetectionRow& row, const SyntheticSite& site, const LeakFinding* find
   const double truth = site.bytes_per_step;
   row.covered +=
       finding->bytes_per_step_low <= truth && truth <= finding->bytes_per_step_high ? 1 : 0;
+  row.half_width += (finding->bytes_per_step_high - finding->bytes_per_step_low) / 2 / truth;
   row.relative_error += std::fabs(finding->bytes_per_step - truth) / truth;
 }
 

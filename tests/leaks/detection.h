@@ -13,6 +13,7 @@ struct DetectionRow {
   size_t sites = 0;
   size_t reported = 0;
   size_t covered = 0;         // of those that grow: the true rate lies in the interval
+  double half_width = 0;      // sum over those reported of half the interval / truth
   double relative_error = 0;  // sum over those reported of |rate - truth| / truth
 };
 

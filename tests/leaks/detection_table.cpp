@@ -12,17 +12,20 @@ int main(int argc, char** argv) {
   const auto rows = vramtrack::test::measure_detection(1, jobs, steps);
   DetectionRow growing{.kind = "all that grow", .grows = true};
   DetectionRow healthy{.kind = "all healthy"};
-  fmt::print("| kind | series | reported | rate within its interval | mean error of the rate |\n");
-  fmt::print("| --- | --- | --- | --- | --- |\n");
+  fmt::print(
+      "| kind | series | reported | rate within its interval | half of it | mean error of the rate "
+      "|\n");
+  fmt::print("| --- | --- | --- | --- | --- | --- |\n");
   const auto print = [](const DetectionRow& row) {
     const auto share = [](double part, size_t whole) {
       return whole == 0 ? std::string("-")
                         : fmt::format("{:.1f} %", 100 * part / static_cast<double>(whole));
     };
     const auto of = [](size_t n) { return static_cast<double>(n); };
-    fmt::print("| {} | {} | {} | {} | {} |\n", row.kind, row.sites,
+    fmt::print("| {} | {} | {} | {} | {} | {} |\n", row.kind, row.sites,
                share(of(row.reported), row.sites),
                row.grows ? share(of(row.covered), row.reported) : "-",
+               row.grows ? share(row.half_width, row.reported) : "-",
                row.grows ? share(row.relative_error, row.reported) : "-");
   };
   bool told_healthy = false;
@@ -35,6 +38,7 @@ int main(int argc, char** argv) {
     all.sites += row.sites;
     all.reported += row.reported;
     all.covered += row.covered;
+    all.half_width += row.half_width;
     all.relative_error += row.relative_error;
     print(row);
   }

@@ -54,6 +54,24 @@ void add_line(Series& series, double slope, size_t from = 0) {
   for (size_t i = from; i < series.size(); ++i) series[i] += slope * static_cast<double>(i - from);
 }
 
+// Sizes of a lump, 1 on average.
+double even_lump(Random& random) {
+  return uniform(random, 0, 2);
+}
+double skewed_lump(Random& random) {
+  return std::exp(normal(random) - 0.5);
+}
+
+// Each step brings a lump or none; `slope` on average.
+void add_lumps(Series& series, Random& random, double slope, double probability,
+               double (*lump)(Random&)) {
+  double leaked = 0;
+  for (double& value : series) {
+    if (chance(random, probability)) leaked += slope / probability * lump(random);
+    value += leaked;
+  }
+}
+
 Series level(size_t steps, Random& random) {
   return Series(steps, uniform(random, 20, 200) * kMiB);
 }
@@ -116,12 +134,21 @@ const std::vector<Kind>& growing() {
        }},
       {"at random, in lumps",
        [](SyntheticSite& site, Random& random) {
+         add_lumps(site.bytes, random, drawn_slope(site, random), 0.25, even_lump);
+       }},
+      {"lumps, few and far between",
+       [](SyntheticSite& site, Random& random) {
+         add_lumps(site.bytes, random, drawn_slope(site, random), 0.1, even_lump);
+       }},
+      {"lumps of all sizes",
+       [](SyntheticSite& site, Random& random) {
+         add_lumps(site.bytes, random, drawn_slope(site, random), 0.25, skewed_lump);
+       }},
+      {"lumps under noise",
+       [](SyntheticSite& site, Random& random) {
          const double slope = drawn_slope(site, random);
-         double leaked = 0;
-         for (double& value : site.bytes) {
-           if (chance(random, 0.25)) leaked += slope * 4 * uniform(random, 0, 2);
-           value += leaked;
-         }
+         add_lumps(site.bytes, random, slope, 0.25, even_lump);
+         add_white_noise(site.bytes, random, slope * uniform(random, 1, 5));
        }},
       {"under spikes",
        [](SyntheticSite& site, Random& random) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnosis/leaks/rate_interval.h"
 #include "diagnosis/leaks/season.h"
 
 namespace vramtrack {
@@ -23,18 +24,13 @@ double rise_of(const Series& series) {
 // growth that accelerates, or that began late, for a long memory: what is left of it about a
 // straight line is smooth. But memory that is only ever taken needs no such care.
 double chance_of_accumulating(const std::vector<double>& series) {
-  constexpr double kGivenBack = 0.05;
-  double taken = 0;
-  double given_back = 0;
+  if (!only_takes(series)) return 1;
   int rises = 0;
   int falls = 0;
   for (size_t i = 1; i < series.size(); ++i) {
-    const double change = series[i] - series[i - 1];
-    (change > 0 ? taken : given_back) += std::fabs(change);
-    rises += change > 0 ? 1 : 0;
-    falls += change < 0 ? 1 : 0;
+    rises += series[i] > series[i - 1] ? 1 : 0;
+    falls += series[i] < series[i - 1] ? 1 : 0;
   }
-  if (given_back > kGivenBack * taken) return 1;
   double chance = 0;  // of `rises` heads or more among all tosses
   for (int heads = rises; heads <= rises + falls; ++heads)
     chance += std::exp(std::lgamma(rises + falls + 1) - std::lgamma(heads + 1) -
@@ -97,6 +93,37 @@ bool rises_once(const Series& series) {
   return largest > kMost * whole;
 }
 
+Trend trend_of(const Series& series) {
+  Trend trend = measure_trend(series);
+  allow_for_lumps(trend, series);
+  return trend;
+}
+
+// Of a series that only ever takes, now and then: as many lumps came lately as before, as far as
+// their number can tell, and they were no smaller. A cache that fills up gets them ever more
+// rarely.
+bool lumps_go_on(const Series& settled, size_t tail) {
+  constexpr size_t kFewest = 3;
+  constexpr double kSeldom = 0.1;
+  if (!only_takes(settled)) return false;
+  const size_t bound = settled.size() - tail;
+  size_t before = 0;
+  size_t lately = 0;
+  for (size_t i = 1; i < settled.size(); ++i)
+    if (settled[i] > settled[i - 1]) ++(i < bound ? before : lately);
+  if (lately < kFewest) return false;
+  const double share = static_cast<double>(tail) / static_cast<double>(settled.size());
+  if (rise_of(since(settled, bound)) < share / 2 * rise_of(settled)) return false;
+  const auto all = static_cast<double>(before + lately);
+  double chance = 0;  // of so few of all of them in the tail, at an even rate
+  for (size_t i = 0; i <= lately; ++i) {
+    const auto k = static_cast<double>(i);
+    chance += std::exp(std::lgamma(all + 1) - std::lgamma(k + 1) - std::lgamma(all - k + 1) +
+                       k * std::log(share) + (all - k) * std::log(1 - share));
+  }
+  return chance > kSeldom;
+}
+
 void offer(Trend& best, Trend candidate, double tests) {
   candidate.p_value = std::min(1.0, candidate.p_value * tests);
   if (candidate.slope > 0 && candidate.p_value < best.p_value) best = candidate;
@@ -124,17 +151,17 @@ Trend test_growth(const Series& settled) {
   constexpr double kBends = 10;
   if (settled.size() < 4) return {};
   const Series calm = without_seasons(settled, measure_trend(settled).slope);
-  Trend best = measure_trend(calm);
+  Trend best = trend_of(calm);
   best.p_value = std::min(1.0, kTests * best.p_value);
   const double chance = chance_of_accumulating(settled);
   if (chance < 1) {
-    Trend taking = measure_trend(since(settled, start_of_growth(settled)));
-    if (taking.tau <= 0) taking = measure_trend(settled);
+    Trend taking = trend_of(since(settled, start_of_growth(settled)));
+    if (taking.tau <= 0) taking = trend_of(settled);
     taking.p_value = chance;
     offer(best, taking, kTests);
   }
   const size_t bend = bend_of(calm);
-  if (bend != 0) offer(best, measure_trend(since(calm, bend)), kTests * kBends);
+  if (bend != 0) offer(best, trend_of(since(calm, bend)), kTests * kBends);
   return best;
 }
 
@@ -146,6 +173,7 @@ bool growth_is_over(const Series& settled) {
   if (!has_levelled_off(calm)) return false;
   const Series tail = since(
       settled, static_cast<size_t>(std::lround(static_cast<double>(settled.size()) * (1 - kTail))));
+  if (lumps_go_on(settled, tail.size())) return false;
   if (tail.size() < 4 || chance_of_accumulating(tail) > 0.01) return true;
   const double whole = rise_of(settled) / static_cast<double>(settled.size() - 1);
   return rise_of(tail) / static_cast<double>(tail.size() - 1) < 0.1 * whole;
