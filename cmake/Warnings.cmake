@@ -21,7 +21,7 @@ function(vramtrack_warnings target)
   endforeach()
   if(VRAMTRACK_CLANG_TIDY)
     set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY
-      "${VRAMTRACK_CLANG_TIDY_PROGRAM};--quiet;--extra-arg=-Wno-unknown-warning-option;--extra-arg=-fconstexpr-steps=100000000")
+      "${PROJECT_SOURCE_DIR}/scripts/tidy;${VRAMTRACK_CLANG_TIDY_PROGRAM};--quiet;--extra-arg=-Wno-unknown-warning-option;--extra-arg=-fconstexpr-steps=100000000")
   endif()
 endfunction()
 

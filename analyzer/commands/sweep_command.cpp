@@ -259,7 +259,7 @@ void print_json(const SweepOptions& options, const SweepFolder& folder, const st
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void run_sweep(SweepOptions options) {
+void run_sweep(const SweepOptions& options) {
   const std::vector<std::string>& command = program_to_run();
   if (command.empty())
     throw InputError(

@@ -142,6 +142,7 @@ std::vector<Pin> find_pins(const std::vector<FragmentedSegment>& segments,
     }
   }
   std::vector<Pin> pins;
+  pins.reserve(by_site.size());
   for (auto& [site, pin] : by_site) pins.push_back(std::move(pin));
   std::stable_sort(pins.begin(), pins.end(),
                    [](const Pin& a, const Pin& b) { return a.pinned > b.pinned; });

@@ -83,6 +83,7 @@ struct PoolKey {
   uint64_t pool = 0;
   uint64_t stream = 0;
   bool small_pool = false;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 that it compares with is the compiler's
   auto operator<=>(const PoolKey&) const = default;
 };
 

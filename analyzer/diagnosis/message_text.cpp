@@ -56,7 +56,7 @@ size_t prefix_length(std::string_view line) {
   }
   if (line.front() == '[') {
     const size_t close = line.find(']');
-    if (close == std::string_view::npos || close > 64) return 0;
+    if (close > 64) return 0;  // or there is none
     const std::string_view inside = line.substr(1, close - 1);
     const bool rank = inside.starts_with("rank") || inside.starts_with("Rank");
     const bool mpi = line.substr(close + 1).starts_with("<std");
@@ -66,7 +66,7 @@ size_t prefix_length(std::string_view line) {
   }
   if (line.front() == '(') {
     const size_t close = line.find(')');
-    if (close == std::string_view::npos || close > 96) return 0;
+    if (close > 96) return 0;
     return line.substr(0, close).find("pid=") != std::string_view::npos ? close + 1 : 0;
   }
   return 0;

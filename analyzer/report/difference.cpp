@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -39,6 +40,7 @@ void pair_lines(std::vector<const CallSite*> before, std::vector<const CallSite*
   std::sort(before.begin(), before.end(), by_line);
   std::sort(after.begin(), after.end(), by_line);
   const auto emit = [&changes](const CallSite* from, const CallSite* to) {
+    assert(from != nullptr || to != nullptr);
     Change change;
     change.name = to != nullptr ? to->name : from->name;
     change.row = to != nullptr ? to->row : from->row;

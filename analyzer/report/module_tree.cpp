@@ -161,6 +161,7 @@ std::vector<ModuleRow> largest_modules(const ModuleNode& root, size_t most) {
   order.resize(most);
   std::sort(order.begin(), order.end());
   std::vector<ModuleRow> largest;
+  largest.reserve(order.size());
   for (const size_t i : order) largest.push_back(rows[i]);
   return largest;
 }

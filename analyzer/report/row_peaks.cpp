@@ -107,6 +107,7 @@ class Unjudged : public BlockListener {
     std::sort(largest.rbegin(), largest.rend());
     largest.resize(std::min(largest.size(), most));
     std::vector<Moment> moments;
+    moments.reserve(largest.size());
     for (const auto& [size, sequence] : largest)
       moments.push_back({.sequence = sequence, .device = device_, .name = "kind"});
     return moments;

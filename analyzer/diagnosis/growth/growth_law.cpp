@@ -162,10 +162,11 @@ std::optional<GrowthExponent> fit_growth_exponent(const std::vector<GrowthPoint>
   if (law.linear == 0 && law.quadratic == 0) return GrowthExponent{0, 0, 0};
 
   constexpr double kStep = 0.005;
-  constexpr double kMost = 4.0;
+  constexpr int kSteps = 800;  // up to 4
   double best = std::numeric_limits<double>::infinity();
   GrowthExponent exponent;
-  for (double p = kStep; p <= kMost; p += kStep) {
+  for (int step = 1; step <= kSteps; ++step) {
+    const double p = kStep * step;
     const double error = error_of_exponent(points, p);
     if (error < best) {
       best = error;
@@ -175,7 +176,8 @@ std::optional<GrowthExponent> fit_growth_exponent(const std::vector<GrowthPoint>
   // What fits within the rounding, or within half as much again as the best, cannot be told apart.
   const double allowed = std::max(best * 1.5, 1e-4);
   exponent.low = exponent.high = exponent.value;
-  for (double p = kStep; p <= kMost; p += kStep) {
+  for (int step = 1; step <= kSteps; ++step) {
+    const double p = kStep * step;
     if (error_of_exponent(points, p) > allowed) continue;
     exponent.low = std::min(exponent.low, p);
     exponent.high = std::max(exponent.high, p);
