@@ -4,20 +4,10 @@ vramtrack_cache=${VRAMTRACK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vramtrack}
 vramtrack_build=$vramtrack_root/build/release
 vramtrack_install=$vramtrack_root/build/install
 
-# The newest Python that the wheels in requirements.txt are known to run on.
-vramtrack_base_python=${VRAMTRACK_BASE_PYTHON:-}
-if [[ -z $vramtrack_base_python ]]; then
-  for candidate in python3.11 python3.12 python3.13 python3; do
-    if command -v "$candidate" >/dev/null && "$candidate" -m venv --help >/dev/null 2>&1; then
-      vramtrack_base_python=$(command -v "$candidate")
-      break
-    fi
-  done
-fi
-
 vramtrack_cuda12_version=12.8.90
 vramtrack_cuda12_nvcc_version=12.8.93
 vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version-cupti
+vramtrack_pytest_version=9.2.0
 
 # An environment's key: what it holds, and the Python that holds it.
 vramtrack_env_of() {
@@ -28,8 +18,21 @@ vramtrack_env_of() {
   } | sha256sum | cut -c1-12)
   echo "$vramtrack_cache/python-$key"
 }
-vramtrack_env=$(vramtrack_env_of requirements.txt)
-# pytest, for the test of the plugin: a folder of its own, so that a new version costs no new environment.
-vramtrack_pytest_version=9.2.0
-vramtrack_pytest=$vramtrack_cache/pytest-$vramtrack_pytest_version-$(basename "$vramtrack_env")
-vramtrack_older_env=$(vramtrack_env_of requirements-older.txt)
+
+# What depends on the Python that there is. Once more after set-up, which may have brought the first one.
+vramtrack_find_python() {
+  # The newest Python that the wheels in requirements.txt are known to run on.
+  vramtrack_base_python=${VRAMTRACK_BASE_PYTHON:-}
+  local candidate
+  for candidate in python3.11 python3.12 python3.13 python3; do
+    [[ -z $vramtrack_base_python ]] || break
+    if command -v "$candidate" >/dev/null && "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+      vramtrack_base_python=$(command -v "$candidate")
+    fi
+  done
+  vramtrack_env=$(vramtrack_env_of requirements.txt)
+  vramtrack_older_env=$(vramtrack_env_of requirements-older.txt)
+  # pytest, for the test of the plugin: a folder of its own, so that a new version costs no new environment.
+  vramtrack_pytest=$vramtrack_cache/pytest-$vramtrack_pytest_version-$(basename "$vramtrack_env")
+}
+vramtrack_find_python

@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
               total / static_cast<double>(threads * events));
   std::printf("of the first thread, each tenth of the events:");
   for (const uint64_t ns : spent[0])
-    std::printf(" %.0f", static_cast<double>(ns) / static_cast<double>(events / 10));
+    std::printf(" %.0f", static_cast<double>(ns) / (static_cast<double>(events) / 10));
   std::printf("\n");
   return 0;
 }
