@@ -207,7 +207,7 @@ TEST_CASE("the final state has the figures of an independent reader") {
         INFO(device << " " << key);
         REQUIRE(devices[std::stoi(device)][key] == value.get<uint64_t>());
       }
-    const auto conf = wanted["alloc_conf"];
+    const auto& conf = wanted["alloc_conf"];
     REQUIRE(recording->info().allocator_settings ==
             (conf.is_null() ? "" : conf.get<std::string>()));
   }

@@ -12,6 +12,7 @@ namespace {
 TEST_CASE("a strictly rising series has the textbook statistics") {
   // n = 10: S = 45, variance = 10 * 9 * 25 / 18 = 125, z = 44 / sqrt(125), p = 8.31e-5.
   std::vector<double> series;
+  series.reserve(10);
   for (int i = 0; i < 10; ++i) series.push_back(5.0 + 3.0 * i);
   const Trend trend = measure_trend(series);
   CHECK(trend.slope == Approx(3));
@@ -21,6 +22,7 @@ TEST_CASE("a strictly rising series has the textbook statistics") {
 
 TEST_CASE("ties and outliers leave the slope alone") {
   std::vector<double> series;
+  series.reserve(60);
   for (int i = 0; i < 60; ++i) series.push_back(100.0 + 2.0 * i);
   for (int i = 5; i < 60; i += 10) series[static_cast<size_t>(i)] = 10'000;
   CHECK(measure_trend(series).slope == Approx(2).epsilon(0.01));
@@ -29,6 +31,7 @@ TEST_CASE("ties and outliers leave the slope alone") {
 
 TEST_CASE("a long series is thinned without changing its slope") {
   std::vector<double> series;
+  series.reserve(100'000);
   for (int i = 0; i < 100'000; ++i) series.push_back(0.5 * i + ((i * 7919) % 13));
   const Trend trend = measure_trend(series);
   CHECK(trend.slope == Approx(0.5).epsilon(0.001));

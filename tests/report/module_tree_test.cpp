@@ -97,6 +97,7 @@ TEST_CASE("the largest rows always make a tree") {
 
 TEST_CASE("layers stand in the order of their numbers") {
   std::vector<Group> groups;
+  groups.reserve(12);
   for (int i = 0; i < 12; ++i)
     groups.push_back(group("layers." + std::to_string(i) + ".mlp", 4, "a.py:1"));
   const ModuleTrees trees = module_trees(groups);

@@ -27,7 +27,7 @@ struct Golden {
   explicit Golden(TraceOptions options = {}, bool out_of_memory = false)
       : recording(open_recording(
             scratch.file("golden.vrt", golden_trace(std::move(options), out_of_memory)))) {}
-  [[nodiscard]] Report report(ReportOptions options = {}) const {
+  [[nodiscard]] Report report(const ReportOptions& options = {}) const {
     return build_report(*recording, options);
   }
 };

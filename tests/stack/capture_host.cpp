@@ -70,6 +70,7 @@ int on_threads(const char* path, int (*save)(const char*)) {
   std::vector<std::set<uint32_t>> ids(kDepths);
   std::vector<std::vector<uint32_t>> seen(kThreads, std::vector<uint32_t>(kDepths * 20));
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&seen, t] {
       for (int i = 0; i < kDepths * 20; ++i)
