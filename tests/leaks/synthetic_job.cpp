@@ -113,7 +113,7 @@ const std::vector<Kind>& growing() {
          const auto every = static_cast<size_t>(uniform(random, 4, 20));
          const double slope = drawn_slope(site, random);
          for (size_t i = 0; i < site.bytes.size(); ++i)
-           site.bytes[i] += slope * static_cast<double>(i / every * every);
+           site.bytes[i] += slope * static_cast<double>(i - i % every);
          add_white_noise(site.bytes, random, slope * uniform(random, 0, 3));
        }},
       {"slow drift",
@@ -284,6 +284,7 @@ class SitePlayer {
 
 std::vector<std::string> names_of(const std::vector<Kind>& kinds) {
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const Kind& kind : kinds) names.push_back(kind.name);
   return names;
 }
