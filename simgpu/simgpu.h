@@ -54,9 +54,22 @@ struct simgpu_description {
 int simgpu_describe_count(void);
 int simgpu_describe(int index, struct simgpu_description* description);
 
-// An estimate of what a library keeps on the device outside any allocator; negative gives it back.
+// ---- ESTIMATE: what libraries keep on the device outside any allocator (README.md has the table)
+struct simgpu_library_estimate {
+  uint64_t code;          // from the first handle to the end of the context
+  uint64_t first_handle;  // while there are handles
+  uint64_t each_handle;
+  int channels;  // of an NCCL communicator; 0: its ranks share no device memory
+};
+// `library`: "cuBLAS", "cuDNN" or "NCCL"; nothing is known of others.
+int simgpu_get_library_estimate(int device, const char* library,
+                                struct simgpu_library_estimate* estimate);
+// A handle of the library was made, or destroyed; `bytes` on top of the estimate.
 // CUDA_ERROR_OUT_OF_MEMORY (2) where it does not fit.
-int simgpu_reserve_library(int device, const char* library, int64_t bytes);
+int simgpu_open_library(int device, const char* library, uint64_t bytes);
+void simgpu_close_library(int device, const char* library, uint64_t bytes);
+// What all libraries hold now; 0 where there is no such device.
+uint64_t simgpu_library_bytes(int device);
 
 // ---- contents: small copies and sets keep real bytes, a kernel's values are never known
 int simgpu_is_device_address(uint64_t address);

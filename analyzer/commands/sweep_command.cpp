@@ -300,6 +300,11 @@ void add_sweep_command(CLI::App& app) {
   command->add_option(
       "--simulate", options->run.simulate,
       "Rehearse without a GPU, on a simulated one: h100-80g, 2x a100-40g, 8GiB ...");
+  command
+      ->add_option("--stop-after-steps", options->run.stop_after_steps,
+                   "End each run after so many steps that leave memory as the one before did "
+                   "(default: 3 with --simulate, else 0; 0: never)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--stacks", options->run.stacks, "Whose frames to record")
       ->check(CLI::IsMember({"both", "python", "native", "none"}))
       ->capture_default_str();

@@ -1,11 +1,15 @@
 #include "replay/measurements.h"
 
+#include <algorithm>
+
 namespace vramtrack {
 namespace {
 
-// What a measurement found beyond the ledger and the modules: contexts, and all we cannot see.
+// What a measurement found beyond the ledger, the modules and what a simulated card says of its
+// libraries: contexts, and all we cannot see.
 int64_t unexplained(const Measurement& measured) {
-  return static_cast<int64_t>(measured.used - measured.in_use - measured.modules);
+  return static_cast<int64_t>(measured.used - measured.in_use - measured.modules -
+                              measured.libraries);
 }
 
 }  // namespace
@@ -20,6 +24,7 @@ void Measurements::sample(const Event& event, const DeviceTotals& ledger) {
   now.used = event.extra - event.size;
   now.in_use = ledger.in_use;
   now.modules = ledger.modules;
+  now.libraries = std::min(event.requested, now.used);
   if (!device.last.valid) device.first = now;
   device.last = now;
 }

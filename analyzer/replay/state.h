@@ -60,6 +60,7 @@ struct Measurement {
   uint64_t total = 0;         // of the device
   uint64_t in_use = 0;        // our ledger at that instant, for the comparison
   uint64_t modules = 0;       // likewise
+  uint64_t libraries = 0;     // of `used`, by a simulated card's estimate
   uint64_t process_used = 0;  // this process by NVML; 0 where it cannot be separated
   uint64_t others_used = 0;   // all other processes by NVML
   bool valid = false;         // a memory_sample was seen
@@ -70,7 +71,7 @@ struct Measurement {
 struct Outside {
   uint64_t context = 0;   // used beyond the ledger when it was first measured
   Measurement last{};     // the newest measurement
-  int64_t residual = 0;   // newest measurement - (ledger + modules' growth + context) at its time
+  int64_t residual = 0;   // newest measurement - (ledger + modules' growth + context + libraries)
   bool measured = false;  // false: nothing was measured, context and residual mean nothing
 };
 

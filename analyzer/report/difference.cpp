@@ -105,7 +105,8 @@ Change total(std::string name, uint64_t before, uint64_t after) {
 
 uint64_t outside_bytes(const Outside& outside) {
   if (!outside.measured) return 0;
-  const int64_t sum = static_cast<int64_t>(outside.context) + outside.residual;
+  const int64_t sum =
+      static_cast<int64_t>(outside.context + outside.last.libraries) + outside.residual;
   return sum > 0 ? static_cast<uint64_t>(sum) : 0;
 }
 

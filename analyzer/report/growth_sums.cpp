@@ -41,7 +41,7 @@ void keep_largest(std::map<std::string, Value>& kept, const std::map<std::string
 
 double outside_of(const MemoryState& state, int16_t device) {
   const Outside outside = state.outside(device);
-  return outside.measured ? static_cast<double>(outside.context) : 0;
+  return outside.measured ? static_cast<double>(outside.context + outside.last.libraries) : 0;
 }
 
 // "forward" of "forward-peak".

@@ -27,6 +27,7 @@ Json json_of(const Outside& outside, uint64_t now_ns) {
   if (!outside.measured) return nullptr;
   const Measurement& last = outside.last;
   Json json = {{"context_bytes", outside.context},
+               {"libraries_bytes", last.libraries},
                {"used_bytes", last.used},
                {"total_bytes", last.total},
                {"age_s", seconds_of(now_ns - std::min(now_ns, last.time_ns))},

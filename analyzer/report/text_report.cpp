@@ -103,11 +103,14 @@ class TextWriter {
         measured.last.separable
             ? fmt::format("{} of other processes", unit.number(measured.last.others_used))
             : std::string("other processes (not separable)");
+    const std::string libraries = report_.info.simulated
+                                      ? fmt::format(" (estimated), {} of libraries (estimated)",
+                                                    unit.number(measured.last.libraries))
+                                      : std::string();
     line("{}", wrapped(fmt::format("  measured {} before: {} used on the card: the ledger, {} of "
                                    "contexts and modules{}, {}; residual {} {}",
                                    seconds(age), unit.quantity(measured.last.used),
-                                   unit.number(measured.context),
-                                   report_.info.simulated ? " (estimated)" : "", others,
+                                   unit.number(measured.context), libraries, others,
                                    unit.signed_number(measured.residual), unit.name),
                        2));
   }

@@ -178,7 +178,7 @@ enum class EventKind : uint8_t {
   snapshot_taken = 40,
 
   // Measured from outside both ledgers.
-  memory_sample = 48,   // device, size = free bytes, extra = total bytes (cuMemGetInfo)
+  memory_sample = 48,   // device, size = free, extra = total bytes; requested: docs/format.md
   device_info = 49,     // device, size = total bytes, text = name
   process_sample = 50,  // device, size = bytes of this process by NVML, extra = of all others
 

@@ -87,7 +87,9 @@ void end_context(Context* context) {
     std::lock_guard lock(context->peers_mutex);
     context->peers.clear();
   }
-  context->device->ledger.credit(Kind::kContext, context->estimated_bytes, "context (estimate)", 0);
+  Device* device = context->device;
+  if (context->primary) device->libraries.end_context(device->ledger);
+  device->ledger.credit(Kind::kContext, context->estimated_bytes, "context (estimate)", 0);
 }
 
 }  // namespace simgpu

@@ -23,6 +23,7 @@
 #include "device_models.h"
 #include "handles.h"
 #include "ledger.h"
+#include "library_estimates.h"
 
 namespace simgpu {
 
@@ -39,6 +40,7 @@ struct Device {
   int ordinal;
   DeviceModel model;
   Ledger ledger;
+  LibraryMemory libraries;
   std::mutex mutex;  // the primary context's count
   Context* primary = nullptr;
   unsigned primary_flags = 0;

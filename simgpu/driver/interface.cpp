@@ -22,14 +22,31 @@ const char* simgpu_device_model(int ordinal) {
   return find_device(ordinal, device) == CUDA_SUCCESS ? device->model.key : nullptr;
 }
 
-int simgpu_reserve_library(int ordinal, const char* library, int64_t bytes) {
+int simgpu_get_library_estimate(int ordinal, const char* library,
+                                struct simgpu_library_estimate* estimate) {
+  Device* device;
+  SIMGPU_TRY(find_device(ordinal, device));
+  if (library == nullptr || estimate == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *estimate = library_estimate(device->model, library);
+  return CUDA_SUCCESS;
+}
+
+int simgpu_open_library(int ordinal, const char* library, uint64_t bytes) {
   Device* device;
   SIMGPU_TRY(find_device(ordinal, device));
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes >= 0)
-    return device->ledger.charge(Kind::kLibrary, static_cast<std::uint64_t>(bytes), library, 0);
-  device->ledger.credit(Kind::kLibrary, static_cast<std::uint64_t>(-bytes), library, 0);
-  return CUDA_SUCCESS;
+  return device->libraries.open(device->model, device->ledger, library, bytes);
+}
+
+void simgpu_close_library(int ordinal, const char* library, uint64_t bytes) {
+  Device* device;
+  if (library == nullptr || find_device(ordinal, device) != CUDA_SUCCESS) return;
+  device->libraries.close(device->model, device->ledger, library, bytes);
+}
+
+uint64_t simgpu_library_bytes(int ordinal) {
+  Device* device;
+  return find_device(ordinal, device) == CUDA_SUCCESS ? device->ledger.usage().library : 0;
 }
 
 int simgpu_is_device_address(uint64_t address) {

@@ -165,6 +165,11 @@ def compare_trace(vramtrack, folder, result):
             equal(f"{mark['name']}: reserved", state["reserved_bytes"], mark["reserved"])
             equal(f"{mark['name']}: pending", state["pending_bytes"], mark["active"] - mark["allocated"])
             equal(f"{mark['name']}: residual", state["residual_bytes"], 0)
+            if mark["gpu"]:  # its own totals, library by estimate included
+                measured = state["outside_measured"]
+                equal(f"{mark['name']}: libraries", measured["libraries_bytes"], mark["gpu"]["library"])
+                equal(f"{mark['name']}: context", measured["context_bytes"], mark["gpu"]["context"])
+                equal(f"{mark['name']}: used", measured["used_bytes"], mark["gpu"]["used"])
         if any(reserved for _, reserved in result["peaks"].values()):
             devices = {d["device"]: d for d in ask("report", "allocated-peak")["devices"]}
             for device, (allocated, reserved) in result["peaks"].items():

@@ -126,7 +126,7 @@ class Checks:
             self.mark(name.encode())
             known, waiting = segments(device)
             self.marks.append({"name": name, "device": device, "blocks": live_blocks(device), "segments": known,
-                               "waiting": waiting, **sums})
+                               "waiting": waiting, "gpu": usage(device), **sums})
         gpu = usage(device)
         if gpu is not None:
             self.equal(f"{where}: on the GPU", gpu["device"] + gpu["vmm"], stats["reserved_bytes.all.current"])

@@ -20,6 +20,7 @@ struct Device {
   std::atomic<uint32_t> seen_in_epoch{0};
   std::atomic<uint32_t> sampled_in_epoch{0};
   std::atomic<uint64_t> sampled_ns{0};
+  std::atomic<uint64_t> sampled_libraries{0};  // what simulated libraries held then
 };
 
 constinit Device g_devices[kMaxDevices];
@@ -27,6 +28,11 @@ constinit std::atomic<uint32_t> g_described_in_epoch{0};
 
 bool is_known(int16_t device) {
   return device >= 0 && device < kMaxDevices;
+}
+
+bool libraries_changed(int16_t device) {
+  return simulated_library_bytes(device) !=
+         g_devices[device].sampled_libraries.load(std::memory_order_relaxed);
 }
 
 void define_uuid(int16_t device, const CUuuid& uuid) {
@@ -145,10 +151,22 @@ void sample_memory() {
       driver.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
     return;
   see_device(device);
-  Event event{.kind = EventKind::memory_sample, .device = device, .size = free, .extra = total};
+  const uint64_t libraries = simulated_library_bytes(device);
+  Event event{.kind = EventKind::memory_sample,
+              .device = device,
+              .size = free,
+              .requested = libraries,
+              .extra = total};
   record(event);
+  g_devices[device].sampled_libraries.store(libraries, std::memory_order_relaxed);
   g_devices[device].sampled_ns.store(trace_time_ns(), std::memory_order_relaxed);
   g_devices[device].sampled_in_epoch.store(recording_epoch(), std::memory_order_relaxed);
+}
+
+void sample_changed_libraries() {
+  if (!driver_is_simulated()) return;
+  const int16_t device = current_device();
+  if (is_known(device) && libraries_changed(device)) sample_memory();
 }
 
 void sample_memory_if_due() {
@@ -157,7 +175,8 @@ void sample_memory_if_due() {
   const Device& d = g_devices[device];
   const bool never = d.sampled_in_epoch.load(std::memory_order_relaxed) != recording_epoch();
   const uint64_t interval = uint64_t{config().sample_seconds} * 1'000'000'000;
-  if (never || trace_time_ns() - d.sampled_ns.load(std::memory_order_relaxed) >= interval)
+  if (never || libraries_changed(device) ||
+      trace_time_ns() - d.sampled_ns.load(std::memory_order_relaxed) >= interval)
     sample_memory();
 }
 

@@ -37,6 +37,9 @@ class RelaxedCapture {
 // cuMemGetInfo of the current context's device: now, or when the last measurement is old.
 void sample_memory();
 void sample_memory_if_due();
+// Libraries of a simulated card take memory by estimate, without a call that a hook could see: it
+// is asked before a block is cut, at which a report may stop.
+void sample_changed_libraries();
 
 }  // namespace vramtrack
 

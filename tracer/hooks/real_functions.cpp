@@ -25,6 +25,7 @@ struct Driver {
   size_t address_count = 0;
   bool simulated = false;
   SimulatedAssumptions assumptions = nullptr;
+  SimulatedLibraryBytes library_bytes = nullptr;
 };
 
 constinit Driver g_driver;
@@ -54,6 +55,7 @@ void read_driver(const LoadedObject& object) {
 #undef CALL
   d.simulated = object.exports_prefix("simgpu_");
   d.assumptions = reinterpret_cast<SimulatedAssumptions>(object.find("simgpu_for_each_assumption"));
+  d.library_bytes = reinterpret_cast<SimulatedLibraryBytes>(object.find("simgpu_library_bytes"));
 }
 
 // Concurrent first calls may both look; the results are the same.
@@ -213,6 +215,11 @@ bool driver_is_simulated() {
 
 SimulatedAssumptions simulated_assumptions() {
   return driver_ready() ? g_driver.assumptions : nullptr;
+}
+
+uint64_t simulated_library_bytes(int device) {
+  if (!driver_ready() || g_driver.library_bytes == nullptr) return 0;
+  return g_driver.library_bytes(device);
 }
 
 void* wrapper_for(void* real) {

@@ -31,6 +31,10 @@ using SimulatedAssumptions = void (*)(void (*visit)(const char* operation, uint6
                                       void* user);
 SimulatedAssumptions simulated_assumptions();
 
+// What it estimates that libraries hold of the device beside any allocation; 0 with a real driver.
+using SimulatedLibraryBytes = uint64_t (*)(int device);
+uint64_t simulated_library_bytes(int device);
+
 // The wrapper for an address that the driver handed out; the address itself where we have none.
 void* wrapper_for(void* real);
 

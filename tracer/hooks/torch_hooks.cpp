@@ -126,6 +126,7 @@ void report_usage(const void* pointer, int64_t size, uint64_t allocated, uint64_
               .witness_allocated = allocated,
               .witness_reserved = reserved};
   count_live(event.device, size);
+  if (on_gpu) sample_changed_libraries();
   if (size > 0)
     block_allocated(event, on_gpu);
   else

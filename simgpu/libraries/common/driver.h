@@ -17,6 +17,10 @@ __attribute__((weak)) int cuLaunchKernel(void* kernel, unsigned, unsigned, unsig
                                          void** parameters, void** extra);
 __attribute__((weak)) int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from,
                                                std::size_t size, void* stream);
+__attribute__((weak)) int cuCtxGetDevice(int* device);
+__attribute__((weak)) int simgpu_open_library(int device, const char* library, std::uint64_t bytes);
+__attribute__((weak)) void simgpu_close_library(int device, const char* library,
+                                                std::uint64_t bytes);
 __attribute__((weak)) void simgpu_forget(std::uint64_t address, std::size_t size);
 __attribute__((weak)) void simgpu_assume(const char* operation, std::uint64_t count);
 }
@@ -47,6 +51,20 @@ class LibraryKernel {
   std::size_t pointers_;
   void* kernel_ = nullptr;
 };
+
+// The ordinal of the current context's device; 0 where there is none.
+inline int current_device() {
+  int device = 0;
+  return cuCtxGetDevice && cuCtxGetDevice(&device) == 0 ? device : 0;
+}
+
+// What a handle of the library takes of the device, by estimate. False: it does not fit.
+inline bool open_library(int device, const char* library, std::uint64_t bytes = 0) {
+  return !simgpu_open_library || simgpu_open_library(device, library, bytes) == 0;
+}
+inline void close_library(int device, const char* library, std::uint64_t bytes = 0) {
+  if (simgpu_close_library) simgpu_close_library(device, library, bytes);
+}
 
 inline void forget(const void* address, std::size_t size) {
   if (simgpu_forget) simgpu_forget(reinterpret_cast<std::uint64_t>(address), size);

@@ -15,6 +15,8 @@ namespace {
 
 using simgpu::CublasHandle;
 
+constexpr char kName[] = "cuBLAS";
+
 int set_field(CublasHandle* handle, int CublasHandle::*field, int value) {
   if (!handle) return simgpu::kCublasNotInitialized;
   handle->*field = value;
@@ -40,11 +42,17 @@ void forget_matrix(void* matrix, int type, int rows, int columns, int leading) {
 ENTRY(cublasCreate_v2)(CublasHandle** handle) {
   if (!handle) return simgpu::kCublasInvalidValue;
   *handle = static_cast<CublasHandle*>(std::calloc(1, sizeof(CublasHandle)));
-  return *handle ? simgpu::kCublasSuccess : simgpu::kCublasAllocFailed;
+  if (!*handle) return simgpu::kCublasAllocFailed;
+  (*handle)->device = simgpu::current_device();
+  if (simgpu::open_library((*handle)->device, kName)) return simgpu::kCublasSuccess;
+  std::free(*handle);
+  *handle = nullptr;
+  return simgpu::kCublasAllocFailed;
 }
 
 ENTRY(cublasDestroy_v2)(CublasHandle* handle) {
   if (!handle) return simgpu::kCublasNotInitialized;
+  simgpu::close_library(handle->device, kName);
   std::free(handle);
   return simgpu::kCublasSuccess;
 }

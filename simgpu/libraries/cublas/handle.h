@@ -17,6 +17,7 @@ enum CublasStatus : int {
 enum CublasPointerMode : int { kPointerHost = 0, kPointerDevice = 1 };
 
 struct CublasHandle {
+  int device;  // what it holds there is given back with it
   void* stream;
   void* workspace;
   std::size_t workspace_bytes;

@@ -16,6 +16,7 @@ using simgpu::CudnnDescriptor;
 
 using Handle = simgpu::CudnnHandle;
 
+constexpr char kName[] = "cuDNN";
 constexpr int kPackDataPointers = 1601;  // CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS
 constexpr int kVersion = 92600;  // PyTorch refuses a cuDNN older than the one it was compiled for
 
@@ -38,10 +39,16 @@ ENTRY(cudnnGetProperty)(int property, int* value) {
 ENTRY(cudnnCreate)(Handle** handle) {
   if (!handle) return simgpu::kCudnnBadParamNullPointer;
   *handle = static_cast<Handle*>(std::calloc(1, sizeof(Handle)));
-  return *handle ? simgpu::kCudnnSuccess : simgpu::kCudnnAllocationFailed;
+  if (!*handle) return simgpu::kCudnnAllocationFailed;
+  (*handle)->device = simgpu::current_device();
+  if (simgpu::open_library((*handle)->device, kName)) return simgpu::kCudnnSuccess;
+  std::free(*handle);
+  *handle = nullptr;
+  return simgpu::kCudnnAllocationFailed;
 }
 
 ENTRY(cudnnDestroy)(Handle* handle) {
+  if (handle) simgpu::close_library(handle->device, kName);
   std::free(handle);
   return simgpu::kCudnnSuccess;
 }

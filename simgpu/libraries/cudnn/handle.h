@@ -4,6 +4,7 @@
 namespace simgpu {
 
 struct CudnnHandle {
+  int device;  // what it holds there is given back with it
   void* stream;
 };
 

@@ -1,25 +1,51 @@
 // NCCL's communicators: made from an id that all ranks share, split, and given back.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "common/entry.h"
 #include "nccl/operation.h"
+#include "simgpu.h"
 
-extern "C" __attribute__((weak)) int cuCtxGetDevice(int* device);
+extern "C" __attribute__((weak)) int simgpu_get_library_estimate(
+    int device, const char* library, struct simgpu_library_estimate* estimate);
 
 namespace {
 
 using simgpu::Communicator;
 using simgpu::NcclId;
 
-int current_device() {
-  int device = 0;
-  if (cuCtxGetDevice && cuCtxGetDevice(&device) != 0) device = 0;
-  return device;
+constexpr char kName[] = "NCCL";
+
+// NCCL_BUFFSIZE and its like, which rehearse as they are set; `usual` where they are not.
+std::uint64_t setting(const char* name, std::uint64_t usual) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return usual;
+  return std::min<std::uint64_t>(std::strtoull(text, nullptr, 10), 1ULL << 30);
+}
+
+// The ESTIMATE of a communicator's buffers: a ring, for each channel a buffer per protocol towards
+// the rank before it and a header towards the rank behind it, in the driver's units of 2 MiB.
+std::uint64_t buffer_bytes(int ranks, int device) {
+  constexpr std::uint64_t kUnit = 2 << 20;
+  constexpr std::uint64_t kLowLatency = 512 << 10, kLowLatency128 = 4915200;
+  simgpu_library_estimate estimate{};
+  if (ranks < 2 || !simgpu_get_library_estimate ||
+      simgpu_get_library_estimate(device, kName, &estimate) != 0)
+    return 0;
+  const std::uint64_t received = setting("NCCL_BUFFSIZE", 4 << 20) +
+                                 setting("NCCL_LL_BUFFSIZE", kLowLatency) +
+                                 setting("NCCL_LL128_BUFFSIZE", kLowLatency128);
+  auto channels = static_cast<std::uint64_t>(estimate.channels);
+  if (channels == 0) return 0;
+  channels = std::min(channels, setting("NCCL_MAX_NCHANNELS", channels));
+  channels = std::max({channels, setting("NCCL_MIN_NCHANNELS", 0), std::uint64_t{1}});
+  return std::min<std::uint64_t>(channels, 64) * ((received + kUnit) / kUnit * kUnit + kUnit);
 }
 
 void destroy(Communicator* comm) {
   if (!comm) return;
+  if (comm->open) simgpu::close_library(comm->device, kName, comm->buffer_bytes);
   comm->exchange.leave();
   std::free(comm->sent);
   std::free(comm->received);
@@ -47,6 +73,12 @@ int init(Communicator** out, int ranks, int rank, const NcclId& id, int device) 
     destroy(comm);
     return simgpu::kNcclSystemError;
   }
+  comm->buffer_bytes = buffer_bytes(ranks, device);
+  comm->open = simgpu::open_library(device, kName, comm->buffer_bytes);
+  if (!comm->open) {
+    destroy(comm);
+    return simgpu::kNcclCudaError;
+  }
   *out = comm;
   return simgpu::kNcclSuccess;
 }
@@ -64,15 +96,15 @@ ENTRY(ncclGetUniqueId)(NcclId* id) {
 }
 
 ENTRY(ncclCommInitRank)(Communicator** comm, int ranks, NcclId id, int rank) {
-  return init(comm, ranks, rank, id, current_device());
+  return init(comm, ranks, rank, id, simgpu::current_device());
 }
 ENTRY(ncclCommInitRankConfig)(Communicator** comm, int ranks, NcclId id, int rank, void*) {
-  return init(comm, ranks, rank, id, current_device());
+  return init(comm, ranks, rank, id, simgpu::current_device());
 }
 ENTRY(ncclCommInitRankScalable)
 (Communicator** comm, int ranks, int rank, int id_count, const NcclId* ids, void*) {
   if (id_count < 1 || !ids) return simgpu::kNcclInvalidArgument;
-  return init(comm, ranks, rank, ids[0], current_device());
+  return init(comm, ranks, rank, ids[0], simgpu::current_device());
 }
 
 ENTRY(ncclCommInitAll)(Communicator** comms, int count, const int* devices) {

@@ -12,6 +12,7 @@ namespace simgpu {
 
 enum NcclStatus : int {
   kNcclSuccess = 0,
+  kNcclCudaError = 1,
   kNcclSystemError = 2,
   kNcclInternalError = 3,
   kNcclInvalidArgument = 4,
@@ -26,9 +27,11 @@ struct Communicator {
   int device;
   std::uint64_t collectives;  // numbers given out
   std::uint64_t splits;
-  std::uint64_t* sent;      // numbers given out, by peer
-  std::uint64_t* received;  // likewise
-  bool alone;               // a rank has left: what it would say is unknown
+  std::uint64_t* sent;         // numbers given out, by peer
+  std::uint64_t* received;     // likewise
+  bool alone;                  // a rank has left: what it would say is unknown
+  bool open;                   // its memory is booked
+  std::uint64_t buffer_bytes;  // ESTIMATE
 };
 
 enum class NcclKind : std::uint8_t {
