@@ -99,6 +99,19 @@ def check_refusals(checks):
     checks.that(done.returncode == 2 and "what shall be run" in done.stderr, "refused without a command")
 
 
+def check_steps(checks):
+    """--stop-after-steps reaches the program, as it does through `run`; without it a rehearsal has its own default."""
+    for options, expected in ((["--stop-after-steps", "5"], "5"), ([], "3")):
+        with tempfile.TemporaryDirectory(prefix="vramtrack-sweep-") as folder:
+            sweep(["--set", "seq=1,2", "--simulate", "h100-80g", "-o", folder, *options],
+                  ["sh", "-c", "echo seq {seq} steps $VRAMTRACK_STOP_AFTER_STEPS"],
+                  env={n: v for n, v in os.environ.items() if n != "VRAMTRACK_STOP_AFTER_STEPS"})
+            said = [pathlib.Path(folder, f"seq={n}.log").read_text() for n in (1, 2)]
+            checks.that(said == [f"seq {n} steps {expected}\n" for n in (1, 2)], f"steps of {options}: {said}")
+    refused = sweep(["--set", "seq=1,2", "--stop-after-steps", "-1"])
+    checks.that(refused.returncode == 2, "a negative number of steps is refused")
+
+
 def check_terminal(checks):
     """The bar is drawn on a terminal's stderr and nowhere else."""
     leader, follower = pty.openpty()
@@ -123,6 +136,7 @@ def main():
     check_failures(checks)
     check_grid(checks)
     check_refusals(checks)
+    check_steps(checks)
     check_terminal(checks)
     return checks.done()
 

@@ -50,15 +50,15 @@ def job(name, rank, ranks, store):
         import torch.distributed as distributed
         distributed.init_process_group("nccl", store=distributed.FileStore(store, ranks), rank=rank, world_size=ranks)
         distributed.all_reduce(y)
-    kept = torch.ones(8 * MIB, device="cuda")  # of the peak, behind all handles
+    kept = torch.ones(16 * MIB, device="cuda")  # the peak, behind all handles, and more than any workspace
     seen["after"] = facts(torch)
     ctypes.CDLL(None).vramtrack_mark(b"after")
+    del kept
     if name.startswith("collective"):
         distributed.destroy_process_group()
         torch.ones(256, device="cuda")
         seen["destroyed"] = facts(torch)
         ctypes.CDLL(None).vramtrack_mark(b"destroyed")
-    del kept
     return seen
 
 
@@ -149,7 +149,6 @@ def judge(vramtrack, trace, seen, rows, failures):
         failures.equal(f"{what}, {moment}: residual", device["residual_bytes"], 0)
         failures.equal(f"{what}, {moment}: sum of categories", sum(device["categories"].values()), device["in_use_bytes"])
         if moment == "mark:after":
-            failures.equal(f"{what}: used", measured["used_bytes"], seen["after"]["used"])
             failures.equal(f"{what}: the sum", measured["context_bytes"] + libraries + device["in_use_bytes"],
                            seen["after"]["used"])
     text = " ".join(ask(vramtrack, "report", trace, "--at", "mark:after").split())

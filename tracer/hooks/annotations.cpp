@@ -18,6 +18,7 @@ void annotate(EventKind kind, const char* name, Event event = {}) {
   const Guard guard;
   if (!guard.outermost() || !ready()) return;
   event.kind = kind;
+  if (kind == EventKind::mark) sample_changed_libraries();
   if (name != nullptr) event.text = intern_string({name, strnlen(name, kMaxStringBytes)});
   record(event);
   if (kind == EventKind::mark) sample_memory();

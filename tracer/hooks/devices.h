@@ -38,7 +38,7 @@ class RelaxedCapture {
 void sample_memory();
 void sample_memory_if_due();
 // Libraries of a simulated card take memory by estimate, without a call that a hook could see: it
-// is asked before a block is cut, at which a report may stop.
+// is asked before a block is cut and before a mark, where a report may stop.
 void sample_changed_libraries();
 
 }  // namespace vramtrack

@@ -52,6 +52,8 @@ constexpr const char* kVariables[] = {
     "LD_PRELOAD",
     "SIMGPU",
     "SIMGPU_EVENTS",
+    "SIMGPU_LIBRARY_MIB",
+    "SIMGPU_CONTEXT_MIB",
 };
 
 void add_link(Text& json, const char* key, const char* link) {
