@@ -4,7 +4,8 @@ in torch.cuda.mem_get_info() and in the report.
 
 One traced Python imports PyTorch and forks a child per job, before CUDA is initialised; each chooses its own card.
 
-usage: library_memory_test.py VRAMTRACK LIBVRAMTRACK SIMGPU_FOLDER      (VRAMTRACK_PYTHON has PyTorch; else skipped: 77)
+usage: library_memory_test.py VRAMTRACK LIBVRAMTRACK SIMGPU_FOLDER [VARIABLE]
+The variable (VRAMTRACK_PYTHON) names the Python that has PyTorch; else skipped: 77
 """
 import json
 import os
@@ -160,9 +161,10 @@ def main():
     if sys.argv[1] == "--inside":
         return inside(sys.argv[2])
     vramtrack, library, simgpu = (os.path.abspath(a) for a in sys.argv[1:4])
-    python = os.environ.get("VRAMTRACK_PYTHON") or sys.executable
-    if subprocess.run([python, "-c", "import torch; assert torch.version.cuda"], capture_output=True).returncode:
-        print(f"skipped: {python} has no PyTorch with CUDA (set VRAMTRACK_PYTHON)")
+    variable = sys.argv[4] if len(sys.argv) > 4 else "VRAMTRACK_PYTHON"
+    python = os.environ.get(variable) or ("" if sys.argv[4:] else sys.executable)
+    if not python or subprocess.run([python, "-c", "import torch; assert torch.version.cuda"], capture_output=True).returncode:
+        print(f"skipped: no PyTorch with CUDA (set {variable})")
         return 77
     rows = table()
     failures = Failures()
