@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "diagnosis/verdict_report.h"
 
@@ -96,6 +97,23 @@ std::string categories_text(const OomScene& scene) {
   return out;
 }
 
+// Where there was no time at the error itself, what was said of the same blocks at another time.
+std::string holders_text(const OomScene& scene, const SiteShare& site) {
+  constexpr size_t kMost = 2;
+  std::string out;
+  for (size_t i = 0; i < std::min(kMost, site.holders.size()); ++i) {
+    const SiteHolder& holder = site.holders[i];
+    std::string when;
+    if (!holder.at_oom) {
+      const double seconds =
+          (static_cast<double>(holder.time_ns) - static_cast<double>(scene.moment.time_ns)) / 1e9;
+      when = fmt::format(" ({:.1f} s {})", std::abs(seconds), seconds < 0 ? "before" : "later");
+    }
+    out += wrapped("                 held by ", holder.chain + when);
+  }
+  return out;
+}
+
 std::string sites_text(const OomScene& scene, size_t top) {
   if (scene.sites.empty()) return {};
   std::string out = "\nwhich lines held it\n";
@@ -109,6 +127,7 @@ std::string sites_text(const OomScene& scene, size_t top) {
     out +=
         fmt::format("{:>13.1f} MiB {:>7} x  {:<18}{}\n", static_cast<double>(site.bytes) / kMiBytes,
                     site.blocks, site.category.substr(0, 17), tail(site.site, 46));
+    out += holders_text(scene, site);
   }
   if (shown > top) {
     out += fmt::format("{:>13.1f} MiB            {} more lines\n",
@@ -136,6 +155,17 @@ std::string course_text(const OomScene& scene) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json json_of(const std::vector<SiteHolder>& holders) {
+  auto list = nlohmann::ordered_json::array();
+  for (const SiteHolder& holder : holders) {
+    list.push_back({{"chain", holder.chain},
+                    {"said", holder.said},
+                    {"time_s", static_cast<double>(holder.time_ns) / 1e9},
+                    {"at_oom", holder.at_oom}});
+  }
+  return list;
+}
 
 std::string text_report(const RecordingInfo& info, const RecordingDiagnosis& diagnosis,
                         size_t top) {
@@ -205,7 +235,8 @@ nlohmann::ordered_json json_report(const RecordingInfo& info, const RecordingDia
                      {"category", site.category},
                      {"bytes", site.bytes},
                      {"blocks", site.blocks},
-                     {"largest", site.largest}});
+                     {"largest", site.largest},
+                     {"holders", json_of(site.holders)}});
   }
   auto& steps = json["steps"] = Json::array();
   for (const StepLevel& level : scene.steps) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "attribution/call_site.h"
 #include "attribution/rules.h"
@@ -220,6 +221,18 @@ void judge_blocks(const Recording& recording, const Timeline& timeline, const Me
   std::sort(scene.direct_sites.begin(), scene.direct_sites.end(), by_bytes);
 }
 
+void name_holders(const Recording& recording, const Request& request, const MemoryState& state,
+                  OomScene& scene) {
+  const OomHolders holders(recording, request.event, state, scene.device);
+  std::unordered_set<StackId> seen;
+  std::unordered_map<std::string, std::vector<StackId>> stacks;
+  state.for_each_live(scene.device, [&](const Block& block) {
+    if (!seen.insert(block.stack).second) return;
+    stacks[call_site(recording.definitions(), block.stack)].push_back(block.stack);
+  });
+  for (SiteShare& site : scene.sites) site.holders = holders.of(stacks[site.site]);
+}
+
 using LiveByStack = std::unordered_map<StackId, std::pair<int64_t, int64_t>>;
 
 // The levels at the beginnings of steps before the event, and which lines grew between them.
@@ -301,6 +314,7 @@ OomScene look_at_oom(const Recording& recording, int16_t wanted) {
   measure_device(recording, state, request, scene);
   look_into_segments(state, scene);
   judge_blocks(recording, timeline, state, scene);
+  if (scene.found) name_holders(recording, request, state, scene);
   follow_steps(recording, timeline, scene);
   if (timeline.end.sequence > scene.moment.sequence) {
     scene.ended_later = true;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/oom_holders.h"
 #include "replay/timeline.h"
 #include "trace/recording.h"
 
@@ -22,6 +23,7 @@ struct SiteShare {
   uint64_t bytes = 0;
   uint64_t blocks = 0;
   uint64_t largest = 0;
+  std::vector<SiteHolder> holders;  // who keeps it, where the helper said so
 };
 
 // Memory that the pool holds and nothing uses, at the event.

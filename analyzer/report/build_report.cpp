@@ -101,6 +101,17 @@ void group_blocks(const Report& report, DeviceReport& device, const Judged& judg
   if (report.options.by == Grouping::module) device.modules = module_trees(device.groups);
 }
 
+void look_at_oom_of(const Recording& recording, DeviceReport& device) {
+  if (device.course.ooms.empty()) return;
+  device.oom = look_at_oom(recording, device.device);
+  if (device.moment.moment.sequence != device.oom->moment.sequence) return;
+  for (CallSite& site : device.sites) {
+    for (const SiteShare& share : device.oom->sites) {
+      if (share.site == site.name) site.holders = share.holders;
+    }
+  }
+}
+
 }  // namespace
 
 bool row_matches(const Verdict& verdict, const std::string& category) {
@@ -156,7 +167,8 @@ Report build_report(const Recording& recording, const ReportOptions& options) {
         break;
     }
   }
-  report.hints = hints_for(recording, report);
+  for (DeviceReport& device : report.devices) look_at_oom_of(recording, device);
+  report.hints = hints_for(report);
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "diagnosis/oom_holders.h"
 #include "report/category_table.h"
 
 namespace vramtrack {
@@ -18,7 +19,8 @@ struct CallSite {
   uint64_t stacks = 0;  // different ways to get there
   std::string row;      // the category that most of its bytes belong to
   std::map<std::string, uint64_t> rows;
-  StackId stack = 0;  // the one that holds most
+  StackId stack = 0;                // the one that holds most
+  std::vector<SiteHolder> holders;  // at an OOM: who keeps it, where the helper said so
 };
 
 // Adds what another site of the same name holds.

@@ -11,12 +11,9 @@ namespace {
 // Less than this share of what is in use is not worth a look.
 constexpr uint64_t kPartThatMatters = 20;
 
-void hint_at_cause(const Recording& recording, const Report& report, const DeviceReport& device,
-                   std::vector<Hint>& hints) {
-  if (device.course.ooms.empty()) return;
-  const OomScene scene = look_at_oom(recording, device.device);
-  if (!scene.found) return;
-  const OomAudit audit = judge_scene(scene, numbers_of(scene));
+void hint_at_cause(const Report& report, const DeviceReport& device, std::vector<Hint>& hints) {
+  if (!device.oom || !device.oom->found) return;
+  const OomAudit audit = judge_scene(*device.oom, numbers_of(*device.oom));
   hints.push_back({fmt::format("why it ran out: {}", audit.reason),
                    fmt::format("vramtrack oom {}", report.info.path)});
 }
@@ -35,10 +32,10 @@ void hint_at_fragmentation(const Report& report, const DeviceReport& device,
 
 }  // namespace
 
-std::vector<Hint> hints_for(const Recording& recording, const Report& report) {
+std::vector<Hint> hints_for(const Report& report) {
   std::vector<Hint> hints;
   for (const DeviceReport& device : report.devices) {
-    hint_at_cause(recording, report, device, hints);
+    hint_at_cause(report, device, hints);
     hint_at_fragmentation(report, device, hints);
   }
   return hints;

@@ -8,7 +8,7 @@
 
 namespace vramtrack {
 
-std::vector<Hint> hints_for(const Recording& recording, const Report& report);
+std::vector<Hint> hints_for(const Report& report);
 
 }  // namespace vramtrack
 

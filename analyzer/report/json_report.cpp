@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnosis/oom_recording_report.h"
 #include "report/group_table.h"
 #include "report/heading.h"
 #include "report/text_report.h"
@@ -80,6 +81,7 @@ Json json_of(const CallSite& site, const Definitions& definitions) {
           {"stacks", site.stacks},
           {"category", site.row},
           {"categories", site.rows},
+          {"holders", json_of(site.holders)},
           {"frames", json_frames(definitions, site.stack)}};
 }
 

@@ -47,6 +47,8 @@ void append_device(std::string& out, const Report& report, const DeviceReport& d
     const CallSite& site = device.sites[i];
     fmt::format_to(to, "| {} | {} | {} | {} |\n", markdown_cell(site.name), markdown_cell(site.row),
                    unit.number(site.amount.bytes), grouped(site.amount.blocks));
+    for (const SiteHolder& holder : site.holders)
+      fmt::format_to(to, "| &nbsp;&nbsp;held by {} | | | |\n", markdown_cell(holder.chain));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/oom_scene.h"
 #include "report/call_sites.h"
 #include "report/groups.h"
 #include "report/module_tree.h"
@@ -34,6 +35,7 @@ struct DeviceReport {
   std::vector<CallSite> sites;  // at `moment`, largest first
   std::vector<Group> groups;    // at `moment`, by the grouping asked for
   ModuleTrees modules;          // of `groups`, where that is by module
+  std::optional<OomScene> oom;  // of its last OOM
 };
 
 struct ReportOptions {

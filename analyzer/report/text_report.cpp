@@ -170,6 +170,8 @@ class TextWriter {
       line("  {:>10}{:>7}{:>9}  {:<22}{}", unit.number(site.amount.bytes),
            percent(site.amount.bytes, device.moment.totals.in_use), grouped(site.amount.blocks),
            shortened(site.row, 21), shortened(site.name, kReportWidth - 52));
+      for (size_t held = 0; held < std::min<size_t>(2, site.holders.size()); ++held)
+        line("{}", wrapped("      held by " + site.holders[held].chain, 8));
       if (report_.options.by == Grouping::site) write_chain(site);
     }
   }

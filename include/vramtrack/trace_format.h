@@ -277,6 +277,8 @@ enum EventFlag : uint32_t {
   kEventCarried = 512,        // of the time before a ring begins: it made what was live then
   kEventSampled = 1024,      // block_alloc read from a sampled_block: `extra` is what it stands for
   kEventForeignText = 2048,  // imported: text is what the program attached, not a module's name
+  kEventAtOom = 4096,        // holder: said at an out-of-memory error
+  kEventKernelDue = 8192,    // carried: its thread had launched no kernel since
 };
 
 enum AccessFlag : uint32_t {

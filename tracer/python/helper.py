@@ -31,8 +31,8 @@ Cell = type((lambda shared: lambda: shared)(0).__closure__[0])
 FREE_SCANS = 6  # that hardly count against SHARE: models are built and moved at the beginning
 FIRST_LOOK = 8  # steps after which growth can be seen; then twice as many, and so on
 FREE_LOOKS = 4  # likewise
-STEP_LIMIT = 0.05  # seconds of processor time to find holders in, at the boundary of a step
-ASKED_LIMIT = 0.5  # at an out-of-memory error, at the end, and on request
+STEP_LIMIT = 0.05  # seconds of processor time to find holders in, at a step's boundary and an out-of-memory error
+ASKED_LIMIT = 0.5  # at the end, and on request
 
 
 def guarded(function):
@@ -373,6 +373,8 @@ class Helper:
         self.boundaries = self.looks = 0
         self.look_at = FIRST_LOOK
         self.next_look = 0.0
+        self.ooms = 0
+        self.next_oom = 0.0
         self.holders = None
 
     def tick(self):
@@ -463,7 +465,7 @@ class Helper:
         else:
             self.next_look = time.monotonic() + max(0.01, time.thread_time() - started) / SHARE
 
-    def look(self, limit):
+    def look(self, limit, at_oom=False):
         torch = sys.modules.get("torch")
         if torch is None or "Tensor" not in torch.__dict__ or not epoch() or not self.lock.acquire(False):
             return []
@@ -473,13 +475,27 @@ class Helper:
                 if "Holders" not in space:
                     exec(compile(holders_source(), "<vramtrack holders>", "exec"), space)
                 self.holders = space["Holders"]()
-            return self.holders.look(torch, limit)
+            return self.holders.look(torch, limit, at_oom)
         finally:
             self.lock.release()
 
     def out_of_memory(self, *arguments):
-        self.scan(True)
-        self.look(ASKED_LIMIT)
+        """While the error is on its way: programs catch it, make room and try again, and some do so all the time."""
+        now = time.monotonic()
+        if now < self.next_oom:
+            return
+        started = time.thread_time()
+        collecting = gc.isenabled()
+        gc.disable()  # what a collection frees now would be there for the next try, and without us it is not
+        try:
+            self.scan(True)
+            self.look(STEP_LIMIT, True)
+        finally:
+            if collecting:
+                gc.enable()
+        self.ooms += 1
+        if self.ooms >= FREE_LOOKS:
+            self.next_oom = now + (time.thread_time() - started) / SHARE
 
     def asked(self):
         return self.look(ASKED_LIMIT)

@@ -10,8 +10,10 @@ MOST_SITES = 8
 HEAP_US = 100_000  # a search of the whole heap is not begun with less time left
 MOST_NODES = 20000
 MOST_TEXT = 600
+OF_A_MODEL = ("._parameters[", "._buffers[", ".grad")
 
 growing = _native["growing"]
+largest = _native["largest"]
 ways = _native["ways"]
 reachable = _native["reachable"]
 referrers = _native["referrers"]
@@ -451,18 +453,36 @@ class Holders:
     def __init__(self):
         self.told = {}  # stack -> how often its holder was told
 
-    def look(self, torch, limit):
-        chosen = []
+    def look(self, torch, limit, at_oom):
         blocks = growing(128)
-        for stack in sorted({b[2] for b in blocks}, key=lambda s: self.told.get(s, 0))[:MOST_SITES] if blocks else ():
-            chosen += [b for b in blocks if b[2] == stack]
-        if not chosen:
-            return []
-        results = explain(torch, chosen, limit)
+        results = explain(torch, self.choose(blocks), limit) if blocks else []
+        if at_oom and not blocks:
+            blocks = largest(128)
+            results = list(in_containers(explain(torch, self.choose(blocks), limit))) if blocks else []
         for (address, size, stack, _), text in results:
-            holder(address, size, stack, text)
+            holder(address, size, stack, text, at_oom)
             self.told[stack] = self.told.get(stack, 0) + 1
         return [text for _, text in results]
+
+    def choose(self, blocks):
+        stacks = sorted({b[2] for b in blocks}, key=lambda s: self.told.get(s, 0))[:MOST_SITES]
+        return [b for stack in stacks for b in blocks if b[2] == stack]
+
+
+def in_containers(results):
+    """Of blocks of which nobody knows yet whether they grow: those that one container holds several of. What belongs
+    to a model or to a graph is many, too, and no finding."""
+    for stack in {target[2] for target, _ in results}:
+        of_stack = [(target, text) for target, text in results if target[2] == stack]
+        texts = {text for _, text in of_stack}
+        if len(texts) < 2 or len({without_keys(text) for text in texts}) > 1:
+            continue
+        if not any(part in text for part in OF_A_MODEL for text in texts):
+            yield from of_stack
+
+
+def without_keys(text):
+    return "".join(part[part.find("]") + 1:] if i else part for i, part in enumerate(text.split("[")))
 
 
 def explain(torch, targets, limit):

@@ -140,7 +140,8 @@ PyObject* native_objects_of(PyObject* /*self*/, PyObject* arguments) {
   return objects_of_types(g_api, list_all, types);
 }
 
-PyObject* native_growing(PyObject* /*self*/, PyObject* arguments) {
+// The blocks that `find` chooses, at most two of each stack.
+PyObject* list_blocks(PyObject* arguments, size_t (*find)(OldBlock*, size_t, unsigned)) {
   constexpr size_t kMost = 128;
   unsigned most = 0;
   if (g_api.PyArg_ParseTuple(arguments, "I", &most) == 0) return nullptr;
@@ -148,7 +149,7 @@ PyObject* native_growing(PyObject* /*self*/, PyObject* arguments) {
   size_t count = 0;
   {
     const Guard guard;
-    count = growing_blocks(blocks, most < kMost ? most : kMost, 2);
+    count = find(blocks, most < kMost ? most : kMost, 2);
   }
   PyObject* list = g_api.PyList_New(0);
   for (size_t i = 0; i < count && list != nullptr; ++i) {
@@ -162,6 +163,14 @@ PyObject* native_growing(PyObject* /*self*/, PyObject* arguments) {
     if (item != nullptr) g_api.Py_DecRef(item);
   }
   return list;
+}
+
+PyObject* native_growing(PyObject* /*self*/, PyObject* arguments) {
+  return list_blocks(arguments, growing_blocks);
+}
+
+PyObject* native_largest(PyObject* /*self*/, PyObject* arguments) {
+  return list_blocks(arguments, blocks_of_largest);
 }
 
 PyObject* native_memory(PyObject* /*self*/, PyObject* arguments) {
@@ -232,12 +241,14 @@ PyObject* native_holder(PyObject* /*self*/, PyObject* arguments) {
   unsigned long long bytes = 0;
   unsigned stack = 0;
   const char* text = nullptr;
-  if (g_api.PyArg_ParseTuple(arguments, "KKIs", &address, &bytes, &stack, &text) == 0)
+  int at_oom = 0;
+  if (g_api.PyArg_ParseTuple(arguments, "KKIsi", &address, &bytes, &stack, &text, &at_oom) == 0)
     return nullptr;
   if (!tracing()) return none();
   const Guard guard;
   Event event{.kind = EventKind::holder, .address = address, .size = bytes, .stack = stack};
   event.text = intern_string(std::string_view(text, std::strlen(text)));
+  if (at_oom != 0) event.flags = kEventAtOom;
   record(event);
   return none();
 }
@@ -265,6 +276,7 @@ constinit PyMethodDef g_methods[] = {
     {"types_of", native_types_of, kMethVarargs, nullptr},
     {"objects_of", native_objects_of, kMethVarargs, nullptr},
     {"growing", native_growing, kMethVarargs, nullptr},
+    {"largest", native_largest, kMethVarargs, nullptr},
     {"memory", native_memory, kMethVarargs, nullptr},
     {"reset_peak", native_reset_peak, kMethVarargs, nullptr},
     {"ways", native_ways, kMethVarargs, nullptr},

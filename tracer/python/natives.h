@@ -16,13 +16,13 @@ namespace vramtrack {
 //   types_of(f)           the distinct types of the objects in the list that f() returns
 //   objects_of(f, types)  the objects in it whose exact type is in the list `types`
 //   growing(n)            [(address, bytes, stack, age in steps)...] of at most n growing stacks
-//   memory()              (allocated, most since reset_peak()) of each device's caching allocator
-//   reset_peak()
-//   ways(roots, more, later, enter_later, targets, us)   object_graph.h
+//   largest(n)            the same of stacks that hold most, before there are steps to see growth
+//   by memory()              (allocated, most since reset_peak()) of each device's caching
+//   allocator reset_peak() ways(roots, more, later, enter_later, targets, us)   object_graph.h
 //   reachable(roots, more, later, types, us)
 //   referrers(f, object, excluded, us)
 //   variables(frame)
-//   holder(address, bytes, stack, text)   who holds a block
+//   holder(address, bytes, stack, text, at_oom)   who holds a block
 //   answer(f)             f() answers request()
 //   request()
 //   holders_source()      more of the helper, run when it is first needed

@@ -16,6 +16,7 @@ constexpr size_t kStackPlaces = 1 << 14;
 constexpr int kLockAttempts = 100'000;
 constexpr uint32_t kOld = 2;  // steps: what was made in the step before may still be in use
 constexpr int kFewestSteps = 4;
+constexpr uint32_t kManyBlocks = 8;
 
 struct Block {
   uint64_t address;  // 0: free
@@ -28,7 +29,7 @@ struct Holding {
   uint32_t stack;  // 0: free
   uint32_t blocks;
   uint64_t bytes;
-  uint64_t steps;  // bit n: a block from n + kOld steps ago
+  uint64_t steps;  // bit n: a block that is n steps older than it had to be
   const Block* newest[2];
 };
 
@@ -101,8 +102,8 @@ Holding* holding_of(Holding* holdings, uint32_t stack) {
   return nullptr;
 }
 
-void count_old_block(Holding& holding, const Block& block) {
-  const uint32_t age = g_step - block.step - kOld;
+void count_block(Holding& holding, const Block& block, uint32_t least_age) {
+  const uint32_t age = g_step - block.step - least_age;
   holding.steps |= uint64_t{1} << (age < 63 ? age : 63);
   holding.bytes += block.size;
   ++holding.blocks;
@@ -114,26 +115,28 @@ void count_old_block(Holding& holding, const Block& block) {
   }
 }
 
-// The growing stack that holds most of those not yet taken (their `steps` are 0 then).
-Holding* next_growing(Holding* holdings) {
+bool is_growing(const Holding& holding) {
+  return std::popcount(holding.steps) >= kFewestSteps;
+}
+
+// The stack that holds most of those that are `wanted` and not yet taken (they have no blocks
+// then).
+template <class Wanted>
+Holding* next_of(Holding* holdings, Wanted wanted) {
   Holding* best = nullptr;
   for (size_t i = 0; i < kStackPlaces; ++i) {
     Holding& holding = holdings[i];
-    if (std::popcount(holding.steps) < kFewestSteps) continue;
+    if (holding.blocks == 0 || !wanted(holding)) continue;
     if (best == nullptr || holding.bytes > best->bytes) best = &holding;
   }
   return best;
 }
 
-size_t select(Holding* holdings, OldBlock* blocks, size_t most, unsigned per_stack) {
-  for (size_t i = 0; i < kPlaces; ++i) {
-    const Block& block = g_blocks[i];
-    if (block.address == 0 || block.stack == 0 || g_step - block.step < kOld) continue;
-    if (Holding* holding = holding_of(holdings, block.stack)) count_old_block(*holding, block);
-  }
+template <class Wanted>
+size_t select(Holding* holdings, OldBlock* blocks, size_t most, unsigned per_stack, Wanted wanted) {
   size_t count = 0;
   while (count < most) {
-    Holding* holding = next_growing(holdings);
+    Holding* holding = next_of(holdings, wanted);
     if (holding == nullptr) break;
     for (unsigned i = 0; i < per_stack && i < 2 && count < most; ++i) {
       const Block* block = holding->newest[i];
@@ -141,8 +144,31 @@ size_t select(Holding* holdings, OldBlock* blocks, size_t most, unsigned per_sta
       blocks[count++] = {block->address,       block->size,    block->stack,
                          g_step - block->step, holding->bytes, holding->blocks};
     }
-    holding->steps = 0;
+    holding->blocks = 0;
   }
+  return count;
+}
+
+// Calls choose(holdings) with what each stack holds in blocks of at least this age.
+template <class Choose>
+size_t choose_among(uint32_t age, Choose choose) {
+  if (!in_use()) return 0;
+  constexpr size_t kBytes = kStackPlaces * sizeof(Holding);
+  auto* holdings = static_cast<Holding*>(map_pages(kBytes));
+  if (holdings == nullptr) return 0;
+  size_t count = 0;
+  {
+    const Lock lock;
+    if (lock.held() && g_blocks != nullptr) {
+      for (size_t i = 0; i < kPlaces; ++i) {
+        const Block& block = g_blocks[i];
+        if (block.address == 0 || block.stack == 0 || g_step - block.step < age) continue;
+        if (Holding* holding = holding_of(holdings, block.stack)) count_block(*holding, block, age);
+      }
+      count = choose(holdings);
+    }
+  }
+  unmap_pages(holdings, kBytes);
   return count;
 }
 
@@ -181,17 +207,20 @@ void live_blocks_step() {
 }
 
 size_t growing_blocks(OldBlock* blocks, size_t most, unsigned per_stack) {
-  if (!in_use()) return 0;
-  constexpr size_t kBytes = kStackPlaces * sizeof(Holding);
-  auto* holdings = static_cast<Holding*>(map_pages(kBytes));
-  if (holdings == nullptr) return 0;
-  size_t count = 0;
-  {
-    const Lock lock;
-    if (lock.held() && g_blocks != nullptr) count = select(holdings, blocks, most, per_stack);
-  }
-  unmap_pages(holdings, kBytes);
-  return count;
+  return choose_among(kOld, [=](Holding* holdings) {
+    return select(holdings, blocks, most, per_stack, is_growing);
+  });
+}
+
+size_t blocks_of_largest(OldBlock* blocks, size_t most, unsigned per_stack) {
+  return choose_among(0, [=](Holding* holdings) -> size_t {
+    if (g_step >= kFewestSteps + kOld) return 0;
+    uint64_t all = 0;
+    for (size_t i = 0; i < kStackPlaces; ++i) all += holdings[i].bytes;
+    return select(holdings, blocks, most, per_stack, [all](const Holding& holding) {
+      return holding.blocks >= kManyBlocks && holding.bytes >= all / 10;
+    });
+  });
 }
 
 void live_blocks_after_fork_child() {

@@ -36,6 +36,10 @@ struct OldBlock {
 // come first. Returns how many.
 size_t growing_blocks(OldBlock* blocks, size_t most, unsigned per_stack);
 
+// Before enough steps were counted to see what grows: two or so blocks of each stack that holds at
+// least eight, and at least a tenth of all bytes. Later none.
+size_t blocks_of_largest(OldBlock* blocks, size_t most, unsigned per_stack);
+
 // In a child right after fork.
 void live_blocks_after_fork_child();
 
