@@ -26,10 +26,6 @@ class ProgramContext {
 
   // A block was made by `thread`: the next kernel there is taken for the one it was made for.
   void await_kernel(uint32_t thread, const Block& block);
-  // Kernels from here on are none that the blocks so far were made for.
-  void forget_waiting() {
-    for (Thread& thread : threads_) thread.waiting.clear();
-  }
   // Calls visit(address, sequence) for each block that waited for this thread's kernel.
   template <class Visit>
   void kernel(uint32_t thread, Visit&& visit) {

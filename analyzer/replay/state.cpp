@@ -33,9 +33,10 @@ struct MemoryState::Parts final : PhysicalObserver {
   void label(const Event& event);
   void label_block(Block& block, const Event& event);
   void kernel(const Event& event);
+  void await_kernel(const Block& block);
 
   void direct_begun(Block& block) override {
-    program.await_kernel(block.thread, block);
+    await_kernel(block);
     if (blocks.listener != nullptr) blocks.listener->block_begun(block);
   }
   void direct_ended(const Block& block, BlockListener::End end) override {
@@ -76,7 +77,7 @@ void MemoryState::Parts::apply(const Event& any_event) {
     case EventKind::block_alloc: {
       if (event.size == 0) return;
       const Block& block = blocks.allocate(event, maker_of(event));
-      program.await_kernel(event.thread, block);
+      await_kernel(block);
       return;
     }
     case EventKind::block_free:
@@ -110,8 +111,6 @@ void MemoryState::Parts::apply(const Event& any_event) {
     case EventKind::ring_segment:
       physical.claim(maker_of(event));
       return;
-    case EventKind::ring_restart:
-      return program.forget_waiting();
     default:
       if (is_physical(event.kind)) physical.apply(event, maker_of(event));
       return;
@@ -120,7 +119,9 @@ void MemoryState::Parts::apply(const Event& any_event) {
 
 void MemoryState::Parts::kernel(const Event& event) {
   if ((event.flags & kEventCarried) != 0) {  // of one block
-    if (Block* block = blocks.at(event.address)) block->kernel = event.text;
+    Block* block = blocks.at(event.address);
+    if (block == nullptr) block = physical.find_direct(event.address);
+    if (block != nullptr) block->kernel = event.text;
     return;
   }
   program.kernel(event.thread, [&](uint64_t address, uint64_t sequence) {
@@ -128,6 +129,12 @@ void MemoryState::Parts::kernel(const Event& event) {
     if (block == nullptr || block->sequence != sequence) block = physical.find_direct(address);
     if (block != nullptr && block->sequence == sequence) block->kernel = event.text;
   });
+}
+
+// What a ring carried over has its kernel with it, unless none had come by then.
+void MemoryState::Parts::await_kernel(const Block& block) {
+  if ((block.flags & kEventCarried) != 0 && (block.flags & kEventKernelDue) == 0) return;
+  program.await_kernel(block.thread, block);
 }
 
 // A label names a tensor, which may be part of a block, or a range of the program's own that holds

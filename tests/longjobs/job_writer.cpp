@@ -1,18 +1,23 @@
 // job_writer STEPS [PAUSE_US]: the recording of a training job of so many steps (0: for ever)
 // without PyTorch, through the tracer's own recording code, so that it takes seconds.
 // VRAMTRACK_RING, VRAMTRACK_SAMPLE and VRAMTRACK_OUTPUT work as for any traced program;
-// JOB_WITHOUT_STEPS leaves the step events out.
+// JOB_WITHOUT_STEPS leaves the step events out; JOB_KERNELS adds launches.
 //
 // Each step: blocks of 30 lines of job.py come and go, with sizes that vary; line 101 keeps a block
 // of 64 KiB in every fourth step, line 102 one of 2 MiB in every fiftieth; line 103 fills a cache
-// of 40 blocks and then replaces the oldest.
+// of 40 blocks and then replaces the oldest. With launches: every third of the 30 blocks waits for
+// the next one's, every fifth launch says what it was given; and a second thread launches once in
+// 8,000 steps and then makes two blocks that stay; line 101 keeps one in every hundredth step.
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <vramtrack/trace_codec.h>
@@ -110,6 +115,76 @@ class Allocator {
   std::map<uint64_t, std::vector<uint64_t>> free_;
 };
 
+void launch(const std::string& name) {
+  Event event{.kind = EventKind::kernel, .device = 0, .text = intern_string(name)};
+  record(event);
+}
+
+void define_access(uint32_t id, uint32_t text, uint64_t address) {
+  uint8_t buffer[64];
+  Writer access(buffer);
+  access.byte(static_cast<uint8_t>(EventKind::define_access));
+  access.varint(id);
+  access.varint(text);
+  access.varint(0);
+  access.varint(1);
+  access.varint(delta(address, 0));
+  access.varint(0);
+  write_definition(buffer, access.size());
+}
+
+// The same, with an address that it was given: its name is in the list.
+void launch_with_address(const std::string& name, uint64_t address) {
+  static uint32_t next_id = 1;
+  static std::map<std::pair<std::string, uint64_t>, uint32_t> lists;
+  const uint32_t text = intern_string(name);
+  uint32_t& list = lists[{name, address}];
+  if (list == 0) {
+    list = next_id++;
+    define_access(list, text, address);
+  }
+  Event event{.kind = EventKind::kernel_access, .device = 0, .extra = list};
+  record(event, text);
+}
+
+// A thread of its own for as long as the job runs, that works while the job waits.
+class SlowThread {
+ public:
+  explicit SlowThread(Allocator& allocator)
+      : allocator_(allocator), line_(line_of_job(104)), thread_([this] { run(); }) {}
+  SlowThread(const SlowThread&) = delete;
+  SlowThread& operator=(const SlowThread&) = delete;
+  ~SlowThread() {
+    work(kEnd);
+    thread_.join();
+  }
+  void work(int step) {
+    step_.store(step);
+    step_.notify_all();
+    if (step != kEnd) step_.wait(step);
+  }
+
+ private:
+  static constexpr int kIdle = -1;
+  static constexpr int kEnd = -2;
+
+  void run() {
+    const Guard guard;
+    for (step_.wait(kIdle); step_.load() != kEnd; step_.wait(kIdle)) {
+      launch("slow " + std::to_string(step_.load()));
+      allocator_.allocate(kMiB, line_);
+      allocator_.allocate(kMiB, line_);
+      step_.store(kIdle);
+      step_.notify_all();
+    }
+  }
+
+  Allocator& allocator_;
+  const uint32_t line_;
+  std::atomic<int> step_{kIdle};
+  std::thread thread_;
+};
+
 class Job {
  public:
   Job() {
@@ -126,9 +201,12 @@ class Job {
     Event begin{.kind = EventKind::step, .extra = number};
     if (with_steps_) record(begin);
     std::array<Held, kTemporaries> held{};
-    for (size_t i = 0; i < kTemporaries; ++i)
+    for (size_t i = 0; i < kTemporaries; ++i) {
       held[i] = allocator_.allocate((1 + (i * 7 + number) % 16) * 64 * 1024, temporaries_[i]);
-    if (number % 4 == 0) allocator_.allocate(64 * 1024, kept_[0]);
+      if (with_kernels_) launch_for(i, held[i]);
+    }
+    if (slow_ != nullptr && number % 8000 == 0) slow_->work(static_cast<int>(number));
+    if (number % (with_kernels_ ? 100 : 4) == 0) allocator_.allocate(64 * 1024, kept_[0]);
     if (number % 50 == 0) allocator_.allocate(2 * kMiB, kept_[1]);
     cache_.push_back(allocator_.allocate(kMiB, kept_[2]));
     if (cache_.size() > 40) {
@@ -139,8 +217,20 @@ class Job {
   }
 
  private:
+  void launch_for(size_t i, const Held& held) {
+    if (i % 3 == 0) return;
+    const std::string name = "kernel " + std::to_string(i);
+    if (i % 5 == 1)
+      launch_with_address(name, held.address);
+    else
+      launch(name);
+  }
+
+  const bool with_kernels_ = std::getenv("JOB_KERNELS") != nullptr;
   const bool with_steps_ = std::getenv("JOB_WITHOUT_STEPS") == nullptr;
   Allocator allocator_;
+  std::unique_ptr<SlowThread> slow_ =
+      with_kernels_ ? std::make_unique<SlowThread>(allocator_) : nullptr;
   std::array<uint32_t, kTemporaries> temporaries_{};
   std::array<uint32_t, 3> kept_{};
   std::deque<Held> cache_;

@@ -220,7 +220,7 @@ void record_access(uint32_t name, const AddressList& addresses, uint64_t stream,
   if (id != 0 || addresses.count() == 0) {
     event.extra = id;
     if (id == 0) event.text = name;
-    return record(event);
+    return record(event, name);
   }
   event.text = name;
   for (uint32_t i = 0; i < addresses.count(); ++i) {

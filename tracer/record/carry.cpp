@@ -7,7 +7,7 @@ namespace vramtrack {
 namespace {
 
 constexpr size_t kMostPhases = 256;  // open at once, in all threads
-constexpr int kMostWaiting = 16;     // blocks of a thread between two of its kernels
+constexpr int kMostWaiting = 128;    // made by a thread between two of its kernels
 
 struct OpenPhase {
   uint32_t thread = 0;
@@ -15,11 +15,11 @@ struct OpenPhase {
   uint32_t depth = 0;
 };
 
-// Blocks that wait for the next kernel of their thread: it is taken for the one they are for.
+// Entries that wait for the next kernel of their thread: it is taken for the one they are for.
 struct Waiting {
   uint32_t epoch = 0;
   int count = 0;
-  uint64_t addresses[kMostWaiting] = {};
+  uint32_t entries[kMostWaiting] = {};  // indexes
 };
 
 constinit LiveTable g_table;
@@ -97,18 +97,26 @@ void count_driver(const Event& event, bool more) {
   if (more) offer_peak(RingPeak::driver, event, live);
 }
 
-void await_kernel(uint64_t address) {
+void await_kernel(LiveEntry* entry) {
+  if (entry == nullptr) return;
   Waiting& waiting = t_waiting;
   if (waiting.epoch != recording_epoch()) waiting = Waiting{.epoch = recording_epoch()};
-  if (waiting.count < kMostWaiting) waiting.addresses[waiting.count++] = address;
+  if (waiting.count == kMostWaiting) return;
+  waiting.entries[waiting.count++] = entry->index;
+  entry->kernel_due = true;
 }
 
-void kernel(const Event& event) {
+// A part of the snapshot that tells of an entry before its kernel came says so, and the kernel is
+// among the events of the ring; one that is written later has the kernel with it.
+void kernel_launched(const Event& event, uint32_t name) {
   Waiting& waiting = t_waiting;
   if (waiting.epoch != recording_epoch()) return;
   for (int i = 0; i < waiting.count; ++i) {
-    LiveEntry* entry = g_table.find(Carried::block, waiting.addresses[i]);
-    if (entry != nullptr && entry->made.kernel == 0) entry->made.kernel = event.text;
+    // The place of one that is gone may be another's by now, who waits for a thread of its own.
+    LiveEntry& entry = g_table.at(waiting.entries[i]);
+    if (!entry.kernel_due || entry.made.event.thread != event.thread) continue;
+    entry.kernel_due = false;
+    entry.made.kernel = name;
   }
   waiting.count = 0;
 }
@@ -122,8 +130,7 @@ void note_segment(Carried kind, const Event& block) {
 void block_allocated(const Event& event) {
   note_segment(Carried::physical, event);
   note_segment(Carried::mapping, event);
-  put(Carried::block, carried(event));
-  await_kernel(event.address);
+  await_kernel(put(Carried::block, carried(event)));
 }
 
 void block_freed(const Event& event) {
@@ -160,7 +167,7 @@ void driver_free_ended(const Event& event) {
 void driver_allocated(const Event& event) {
   LiveEntry* old = g_table.find(Carried::physical, event.address);
   if (old != nullptr) count_driver(old->made.event, false);
-  put(Carried::physical, carried(event));
+  await_kernel(put(Carried::physical, carried(event)));
   count_driver(event, true);
 }
 
@@ -216,7 +223,7 @@ bool must_be_kept(EventKind kind) {
   }
 }
 
-void carry(const Event& event) {
+void carry(const Event& event, uint32_t kernel) {
   if (event.witness_allocated != 0) {
     offer_peak(RingPeak::allocated, event, event.witness_allocated);
     offer_peak(RingPeak::reserved, event, event.witness_reserved);
@@ -260,7 +267,10 @@ void carry(const Event& event) {
       put(Carried::process_sample, carried(event));
       return;
     case EventKind::kernel:
-      return kernel(event);
+    case EventKind::kernel_access:
+      if ((event.flags & kEventGraphNode) == 0)
+        kernel_launched(event, kernel != 0 ? kernel : event.text);
+      return;
     default:
       return;
   }

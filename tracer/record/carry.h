@@ -13,8 +13,9 @@ namespace vramtrack {
 
 LiveTable& live_table();
 
-// Takes in an event that has its sequence number, time and thread.
-void carry(const Event& event);
+// Takes in an event that has its sequence number, time and thread. `kernel`: the name of the one
+// that it launches, where its own text does not say.
+void carry(const Event& event, uint32_t kernel);
 // Whether a copy of the event must be kept for good (kept_event).
 bool must_be_kept(EventKind kind);
 CarriedEvent carried(const Event& event);

@@ -35,6 +35,7 @@ struct LiveEntry {
   uint32_t next = 0;              // in the chain, or of the free ones; index + 1
   uint64_t segment_sequence = 0;  // of the first block that was cut out of this memory, 0 none
   Carried kind = Carried::none;
+  bool kernel_due = false;  // its thread has launched no kernel since
 };
 
 class LiveTable {

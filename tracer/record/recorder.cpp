@@ -72,20 +72,20 @@ bool write_record(const uint8_t* record, size_t bytes) {
 }
 
 // What a ring must do besides, written or not: the next snapshot then makes up for what was lost.
-bool follow(const Event& event) {
+bool follow(const Event& event, uint32_t kernel) {
   bool kept = true;
   if (must_be_kept(event.kind)) {
     uint8_t record[1 + kMaxCarriedBytes];
     record[0] = static_cast<uint8_t>(EventKind::kept_event);
     kept = write_record(record, 1 + encode_carried(carried(event), record + 1));
   }
-  carry(event);
+  carry(event, kernel);
   ring_advance();
   return kept;
 }
 
-bool append(Event& event) {
-  event.time_ns = trace_time_ns();
+bool append(Event& event, uint32_t kernel) {
+  event.time_ns = event_time_ns();
   if (!still_intact(event.time_ns)) return false;
   introduce_thread();
   const RingLock ring;
@@ -93,15 +93,15 @@ bool append(Event& event) {
   const bool written = write_event(event);
   if (!ring_on()) return written;
   event.thread = thread_number();
-  return follow(event) && written;
+  return follow(event, kernel) && written;
 }
 
 }  // namespace
 
-void record(Event& event) {
+void record(Event& event, uint32_t kernel) {
   if (!ensure_running()) return;
   const int error = errno;
-  if (!append(event)) count_dropped(1);
+  if (!append(event, kernel)) count_dropped(1);
   note_event(event);
   errno = error;
 }

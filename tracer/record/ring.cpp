@@ -85,7 +85,11 @@ void add(const CarriedEvent& made) {
 // An entry as it was when the snapshot began.
 void add_entry(const LiveEntry& entry) {
   const uint64_t begin = g_snapshot.sequence;
-  if (entry.kind != Carried::mapping) add(entry.made);
+  if (entry.kind != Carried::mapping) {
+    CarriedEvent made = entry.made;
+    if (entry.kernel_due) made.event.flags |= kEventKernelDue;
+    add(made);
+  }
   if (entry.segment_sequence != 0 && entry.segment_sequence < begin) {
     CarriedEvent segment = entry.made;
     segment.event = Event{.kind = EventKind::ring_segment,
@@ -155,7 +159,7 @@ bool turn_over() {
   g_snapshot = Snapshot{};
   g_snapshot.limit = live_table().limit();
   g_snapshot.sequence = next_sequence().load(std::memory_order_relaxed);
-  g_snapshot.time_ns = trace_time_ns();
+  g_snapshot.time_ns = event_time_ns();
   if (!write_part(0)) {
     g_ring = before;
     g_snapshot = Snapshot{};
