@@ -57,7 +57,7 @@ bool define_string(uint32_t id, std::string_view text) {
   return true;
 }
 
-void record(Event& event) {
+void record(Event& event, uint32_t /*kernel*/) {
   if (event.kind != EventKind::holder) return;
   char head[64];
   std::snprintf(head, sizeof head, "holder %#lx %lu ", event.address, event.size);
