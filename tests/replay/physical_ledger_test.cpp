@@ -177,6 +177,28 @@ TEST_CASE("Modules are kept apart from what is in use") {
   CHECK(b.totals().modules == 0);
 }
 
+TEST_CASE("What a simulated card says of its libraries is told apart from the context") {
+  Builder b;
+  const auto sample = [&](uint64_t used, uint64_t libraries) {
+    b.apply({.kind = EventKind::memory_sample,
+             .device = 0,
+             .size = 1000 * MiB - used,
+             .requested = libraries,
+             .extra = 1000 * MiB});
+  };
+  b.alloc(0x1000000, 10 * MiB);
+  sample(334 * MiB, 24 * MiB);  // a context of 300, and a handle that was there before it
+  CHECK(b.state.outside(0).context == 300 * MiB);
+  CHECK(b.state.outside(0).last.libraries == 24 * MiB);
+  sample(374 * MiB, 64 * MiB);
+  CHECK(b.state.outside(0).context == 300 * MiB);
+  CHECK(b.state.outside(0).last.libraries == 64 * MiB);
+  CHECK(b.state.outside(0).residual == 0);
+  sample(321 * MiB, 8 * MiB);  // given back, and 3 that nobody explains
+  CHECK(b.state.outside(0).last.libraries == 8 * MiB);
+  CHECK(b.state.outside(0).residual == static_cast<int64_t>(3 * MiB));
+}
+
 TEST_CASE("The residual compares each measurement with the ledger of its own instant") {
   Builder b;
   const auto sample = [&](uint64_t used) {
