@@ -23,7 +23,7 @@ find_path(VRAMTRACK_CUPTI_H cupti.h
 if(NOT VRAMTRACK_CUDA_H)
   message(FATAL_ERROR
     "cuda.h not found. Install a CUDA toolkit, or `pip install nvidia-cuda-runtime nvidia-cuda-crt "
-    "nvidia-cuda-cupti` and pass -DVRAMTRACK_PYTHON_SITE=<site-packages>.")
+    "nvidia-cuda-cupti nvidia-cuda-profiler-api` and pass -DVRAMTRACK_PYTHON_SITE=<site-packages>.")
 endif()
 
 add_library(vramtrack_cuda_headers INTERFACE)

@@ -7,7 +7,16 @@ vramtrack_install=$vramtrack_root/build/install
 vramtrack_cuda12_version=12.8.90
 vramtrack_cuda12_nvcc_version=12.8.93
 vramtrack_cuda12=$vramtrack_cache/cuda12-headers-$vramtrack_cuda12_version-cupti
+# Of CUDA 13, where no toolkit is installed. Each wheel has its own last number.
+vramtrack_cuda13_wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cupti==13.0.85
+  nvidia-cuda-profiler-api==13.0.85)
+vramtrack_cuda13=$vramtrack_cache/cuda13-headers-13.0.96
 vramtrack_pytest_version=9.2.0
+
+# Where there is none, the headers in NVIDIA's wheels have to do.
+vramtrack_have_toolkit() {
+  [[ -e ${CUDA_HOME:-/usr/local/cuda}/include/cuda.h ]]
+}
 
 # An environment's key: what it holds, and the Python that holds it.
 vramtrack_env_of() {
