@@ -74,6 +74,7 @@ struct Segment {
   int16_t device = -1;
   bool expandable = false;  // a run of mapped pages
   bool small_pool = false;
+  bool captured = false;               // of a graph's private pool: served a captured stream
   uint64_t allocated = 0;              // bytes of live blocks in it
   uint64_t pending = 0;                // bytes of blocks that wait for their streams
   std::vector<const Block*> blocks{};  // live and pending, by address; valid until the next apply()

@@ -280,6 +280,7 @@ bool PhysicalLedger::claim(const Block& block) {
       if (allocation->pool == 0) allocation->pool = block.pool;
       allocation->flags |= block.flags & kEventSmallPool;
     }
+    allocation->flags |= block.flags & kEventCaptured;
     return true;
   }
   Run* run = runs_.holding(block.address);
@@ -291,6 +292,7 @@ bool PhysicalLedger::claim(const Block& block) {
     run->flags |= block.flags & kEventSmallPool;
     claim_run(*run);
   }
+  run->flags |= block.flags & kEventCaptured;
   return true;
 }
 
@@ -344,7 +346,8 @@ void PhysicalLedger::append_segments(int16_t device, std::vector<Segment>& segme
                         .stack = allocation.stack,
                         .device = device,
                         .expandable = (allocation.flags & kEventExpandable) != 0,
-                        .small_pool = (allocation.flags & kEventSmallPool) != 0});
+                        .small_pool = (allocation.flags & kEventSmallPool) != 0,
+                        .captured = (allocation.flags & kEventCaptured) != 0});
   });
   runs_.for_each([&](const Run& run) {
     if (!run.claimed || run.device != device) return;
@@ -356,7 +359,8 @@ void PhysicalLedger::append_segments(int16_t device, std::vector<Segment>& segme
                         .stack = run.stack,
                         .device = device,
                         .expandable = true,
-                        .small_pool = (run.flags & kEventSmallPool) != 0});
+                        .small_pool = (run.flags & kEventSmallPool) != 0,
+                        .captured = (run.flags & kEventCaptured) != 0});
   });
   std::sort(segments.begin(), segments.end(),
             [](const Segment& a, const Segment& b) { return a.address < b.address; });

@@ -29,6 +29,19 @@ void append_holders(std::string& out, const LeakFinding& finding) {
     out += fmt::format("   and in {} more ways: leaks --holders\n", finding.holders.size() - kMost);
 }
 
+void append_graph_pools(std::string& out, const GraphPoolSite& site) {
+  constexpr size_t kMost = 4;
+  const std::vector<GraphPool>& pools = site.last_pools;
+  for (size_t i = 0; i < pools.size() && i < kMost; ++i)
+    out +=
+        fmt::format("   pool at {:#x}: {} in {} segment{} for {} graph{}\n", pools[i].address,
+                    quantity(pools[i].bytes), pools[i].segments, pools[i].segments == 1 ? "" : "s",
+                    pools[i].graphs, pools[i].graphs == 1 ? "" : "s");
+  if (pools.size() > kMost)
+    out += fmt::format("   and {} pools of {} to {}\n", pools.size() - kMost,
+                       quantity(pools.back().bytes), quantity(pools[kMost].bytes));
+}
+
 void append_finding(std::string& out, size_t number, const LeakFinding& finding,
                     const LeakReport& report, const Recording& recording) {
   const std::string what = finding.site.empty() ? "reserved memory" : finding.site;
@@ -44,7 +57,10 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
   if (finding.steps_to_oom)
     out += fmt::format("   at this rate the device is full in {:.0f} {}s\n", *finding.steps_to_oom,
                        per(report));
-  out += fmt::format("   {} (confidence {:.2f})\n", finding.why, finding.confidence);
+  out +=
+      wrapped(fmt::format("   {} (confidence {:.2f})", finding.why, finding.confidence), 6) + "\n";
+  if (finding.graph_pools) append_graph_pools(out, *finding.graph_pools);
+  if (!finding.advice.empty()) out += wrapped("   to do: " + finding.advice, 6) + "\n";
   append_holders(out, finding);
   if (finding.stacks.empty()) return;
   size_t shown = 0;
@@ -84,6 +100,18 @@ nlohmann::ordered_json frames_json(const Recording& recording, StackId stack) {
   return frames;
 }
 
+nlohmann::ordered_json graph_pools_json(const GraphPoolSite& site) {
+  nlohmann::ordered_json json = {{"graphs", site.graphs.back()},
+                                 {"pools", site.pools.back()},
+                                 {"list", nlohmann::ordered_json::array()}};
+  for (const GraphPool& pool : site.last_pools)
+    json["list"].push_back({{"address", pool.address},
+                            {"bytes", pool.bytes},
+                            {"segments", pool.segments},
+                            {"graphs", pool.graphs}});
+  return json;
+}
+
 nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording& recording) {
   nlohmann::ordered_json json = {{"kind", name_of(finding.kind)},
                                  {"device", finding.device},
@@ -104,6 +132,8 @@ nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording&
   json["holders"] = nlohmann::ordered_json::array();
   for (const Holder& holder : finding.holders)
     json["holders"].push_back({{"chain", holder.chain}, {"said", holder.said}});
+  if (!finding.advice.empty()) json["advice"] = finding.advice;
+  if (finding.graph_pools) json["graph_pools"] = graph_pools_json(*finding.graph_pools);
   if (!finding.stacks.empty()) json["frames"] = frames_json(recording, finding.stacks.front());
   return json;
 }

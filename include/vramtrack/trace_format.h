@@ -270,7 +270,7 @@ enum EventFlag : uint32_t {
   kEventPendingFree = 4,      // block_free: other streams still use it
   kEventPrivatePool = 8,      // CUDA graphs or a user's MemPool; object = pool id
   kEventReconstructed = 16,   // imported: inferred from the final state, not recorded
-  kEventCaptured = 32,        // issued while a graph was being captured
+  kEventCaptured = 32,        // issued while a graph was being captured; a block: its stream was
   kEventRequestedKnown = 64,  // `requested` was seen, not derived from `size`
   kEventNoLayout = 128,       // kernel: where its parameters lie is not known
   kEventGraphNode = 256,      // kernel, copy or set in the executable graph `object`; runs with it

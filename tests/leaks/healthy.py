@@ -236,6 +236,25 @@ def graph_replays():
 
 
 @healthy
+def graphs_for_a_few_shapes():
+    """Captured when a shape is first met; all shapes are met within the first quarter."""
+    model, graphs = small_model(), {}
+    with torch.no_grad():
+        model(features())
+        for step in range(STEPS):
+            vramtrack.step(step)
+            batch = 16 * (1 + min(step // 2, 6) if step < 15 else 1 + step % 7)
+            if batch not in graphs:
+                static, graph = features(batch), torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    outputs = model(static)
+                graphs[batch] = graph, static, outputs
+            graph, static, _ = graphs[batch]
+            static.copy_(features(batch))
+            graph.replay()
+
+
+@healthy
 def replay_buffer_that_fills():
     job, buffer = Job(), []
     for step in range(STEPS):

@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "hooks/capture.h"
 #include "hooks/devices.h"
 #include "hooks/emit.h"
 #include "hooks/first_contact.h"
@@ -87,6 +88,13 @@ uint64_t current_torch_stream(int16_t device) {
   return reinterpret_cast<uint64_t>(functions.handle(&stream));
 }
 
+// The allocator serves a captured stream from the private pool of the graph. It asks the driver the
+// same, with the same mutex held. The default stream is never captured.
+bool in_capture(uint64_t stream) {
+  const auto handle = reinterpret_cast<CUstream>(stream);
+  return handle != nullptr && handle != CU_STREAM_LEGACY && is_captured(handle);
+}
+
 void block_allocated(Event& event, bool on_gpu) {
   event.kind = EventKind::block_alloc;
   if (on_gpu) {
@@ -94,6 +102,7 @@ void block_allocated(Event& event, bool on_gpu) {
     if (event.requested != 0) event.flags |= kEventRequestedKnown;
     t_requested = 0;
     event.stream = current_torch_stream(event.device);
+    if (in_capture(event.stream)) event.flags |= kEventCaptured;
     see_device(event.device);
     forget_event_records();
   }

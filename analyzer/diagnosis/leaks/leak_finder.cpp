@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "attribution/call_site.h"
 #include "diagnosis/leaks/growth_test.h"
@@ -42,13 +43,14 @@ struct Site {
   double young_share = 0;  // weighted by live blocks
   double variance = 0;     // of the bytes at the end, where blocks are sampled
   bool direct = false;
+  bool captured = false;
 };
 
 std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definitions) {
-  std::map<std::tuple<std::string, int16_t, Memory>, Site> by_name;
+  std::map<std::tuple<std::string, int16_t, Memory, bool>, Site> by_name;
   for (const StackSeries& stack : series.stacks) {
     const std::string name = call_site(definitions, stack.stack);
-    Site& site = by_name[{name, stack.device, stack.memory}];
+    Site& site = by_name[{name, stack.device, stack.memory, stack.captured}];
     if (site.members.empty()) {
       site.name = name;
       site.device = stack.device;
@@ -58,6 +60,7 @@ std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definiti
     }
     site.members.push_back(&stack);
     site.direct = stack.direct;
+    site.captured = stack.captured;
     for (size_t i = 0; i < series.samples(); ++i) {
       site.bytes[i] += stack.bytes[i];
       site.blocks[i] += stack.blocks[i];
@@ -75,6 +78,11 @@ std::vector<Site> sites_of(const LiveSeries& series, const Definitions& definiti
 
 double rise_of(const std::vector<double>& series) {
   return series.empty() ? 0 : series.back() - series.front();
+}
+
+std::vector<double> difference(std::vector<double> series, const std::vector<double>& less) {
+  for (size_t i = 0; i < series.size(); ++i) series[i] -= less[i];
+  return series;
 }
 
 uint64_t step_at(const LiveSeries& series, size_t sample) {
@@ -148,11 +156,54 @@ LeakFinding describe(const Site& site, const Trend& trend, const LiveSeries& ser
   return finding;
 }
 
+// A graph costs what its pool keeps; the blocks of the capture that are still live lie in there.
+LeakFinding describe(const GraphPoolSite& site, const Trend& trend, const LiveSeries& series,
+                     const Recording& recording) {
+  LeakFinding finding;
+  finding.kind = LeakFinding::Kind::graph_pools;
+  finding.device = site.device;
+  finding.memory = Memory::device;
+  finding.site = site.name;
+  finding.trend = trend;
+  fill_rates(finding, series);
+  finding.stacks = site.stacks;
+  std::vector<const StackSeries*> inside;
+  for (const StackSeries& stack : series.stacks)
+    if (stack.captured && stack.device == site.device && site.blocks_of.count(stack.stack) != 0)
+      inside.push_back(&stack);
+  std::stable_sort(inside.begin(), inside.end(), [](const StackSeries* a, const StackSeries* b) {
+    return rise_of(a->bytes) > rise_of(b->bytes);
+  });
+  double live = 0;
+  for (const StackSeries* stack : inside) {
+    finding.stacks.push_back(stack->stack);
+    finding.live_blocks += stack->blocks.back();
+    live += stack->bytes.back();
+  }
+  finding.live_bytes = site.bytes.back();
+  const size_t start = start_of_growth(site.bytes);
+  finding.first_step = step_at(series, start);
+  finding.grown_bytes = site.bytes.back() - site.bytes[start];
+  finding.confidence = std::clamp(1.0 - trend.p_value, 0.0, 1.0) * std::fabs(trend.tau);
+  finding.why = fmt::format(
+      "{:.0f} CUDA graphs keep {:.0f} private {}, and ever more are captured (p = {:.1g}); live "
+      "blocks are {:.0f} % of them, the rest serves nothing but a replay",
+      site.graphs.back(), site.pools.back(), site.pools.back() == 1 ? "pool" : "pools",
+      trend.p_value, 100 * live / std::max(site.bytes.back(), 1.0));
+  finding.advice = graph_pool_advice(site);
+  finding.graph_pools = site;
+  fill_time_to_oom(finding, recording, series);
+  return finding;
+}
+
 // Growth of what is reserved without growth of what is allocated: not a leak of the program.
 std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& series,
                                             const Recording& recording) {
-  const std::vector<double> reserved = after_warm_up(series.reserved.at(device));
-  const std::vector<double> allocated = after_warm_up(series.allocated.at(device));
+  // What graphs keep is told apart.
+  const std::vector<double> reserved =
+      after_warm_up(difference(series.reserved.at(device), graph_pool_bytes(series, device)));
+  const std::vector<double> allocated =
+      after_warm_up(difference(series.allocated.at(device), captured_bytes(series, device)));
   const Trend trend = measure_trend(reserved);
   if (trend.p_value > kFalseDiscoveryRate || trend.slope_low < kLeastBytesPerSample ||
       has_levelled_off(reserved))
@@ -238,11 +289,52 @@ std::string_view name_of(LeakFinding::Kind kind) {
       return "fragmentation";
     case LeakFinding::Kind::host_pinned_growth:
       return "host pinned growth";
+    case LeakFinding::Kind::graph_pools:
+      return "graph pools";
     case LeakFinding::Kind::library_growth:
       return "library growth";
   }
   return "unknown";
 }
+
+namespace {
+
+// Call sites and the pools of graphs, all tested together.
+void find_growth(LeakReport& report, const LiveSeries& series, const Recording& recording) {
+  const std::vector<Site> sites = sites_of(series, recording.definitions());
+  const std::vector<GraphPoolSite> graphs = graph_pool_sites(series, recording.definitions());
+  std::vector<Trend> trends;
+  std::vector<double> p_values;
+  const auto test = [&](const std::vector<double>& bytes) {
+    trends.push_back(test_growth(after_warm_up(bytes)));
+    p_values.push_back(trends.back().p_value);
+  };
+  for (const Site& site : sites) test(site.bytes);
+  for (const GraphPoolSite& site : graphs) test(site.bytes);
+  const std::vector<bool> significant = discoveries(p_values, kFalseDiscoveryRate);
+  const auto grows = [&](size_t i, const std::vector<double>& bytes) {
+    return significant[i] && trends[i].slope >= kLeastBytesPerSample &&
+           !growth_is_over(after_warm_up(bytes));
+  };
+  std::set<std::pair<int16_t, StackId>> in_pools;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const size_t test_number = sites.size() + i;
+    if (!grows(test_number, graphs[i].bytes)) continue;
+    report.findings.push_back(describe(graphs[i], trends[test_number], series, recording));
+    for (const StackId stack : graphs[i].blocks_of) in_pools.insert({graphs[i].device, stack});
+  }
+  for (size_t i = 0; i < sites.size(); ++i) {
+    if (!grows(i, sites[i].bytes)) continue;
+    if (sites[i].captured &&
+        in_pools.count({sites[i].device, sites[i].members.front()->stack}) != 0)
+      continue;  // told with its pools
+    LeakFinding finding = describe(sites[i], trends[i], series, recording);
+    (finding.kind == LeakFinding::Kind::growing_buffer ? report.not_leaks : report.findings)
+        .push_back(std::move(finding));
+  }
+}
+
+}  // namespace
 
 LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
   LeakReport report;
@@ -263,23 +355,8 @@ LeakReport find_leaks(const Recording& recording, const Timeline& timeline) {
   }
   report.warm_up_samples = warm_up_of(series.samples());
 
-  const std::vector<Site> sites = sites_of(series, recording.definitions());
   report.stacks_tested = series.stacks.size();
-  std::vector<Trend> trends;
-  std::vector<double> p_values;
-  for (const Site& site : sites) {
-    trends.push_back(test_growth(after_warm_up(site.bytes)));
-    p_values.push_back(trends.back().p_value);
-  }
-  const std::vector<bool> significant = discoveries(p_values, kFalseDiscoveryRate);
-  for (size_t i = 0; i < sites.size(); ++i) {
-    const std::vector<double> settled = after_warm_up(sites[i].bytes);
-    if (!significant[i] || trends[i].slope < kLeastBytesPerSample || growth_is_over(settled))
-      continue;
-    LeakFinding finding = describe(sites[i], trends[i], series, recording);
-    (finding.kind == LeakFinding::Kind::growing_buffer ? report.not_leaks : report.findings)
-        .push_back(std::move(finding));
-  }
+  find_growth(report, series, recording);
   for (const auto& [device, unused] : series.reserved)
     if (auto finding = fragmentation_on(device, series, recording))
       report.findings.push_back(std::move(*finding));

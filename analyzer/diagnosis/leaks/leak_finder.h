@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/leaks/graph_pool_growth.h"
 #include "diagnosis/leaks/holders.h"
 #include "diagnosis/leaks/live_series.h"
 #include "diagnosis/leaks/trend.h"
@@ -23,6 +24,7 @@ struct LeakFinding {
     growing_buffer,      // blocks are replaced by larger ones: growth within a generation
     fragmentation,       // reserved rises, what is allocated does not
     host_pinned_growth,  // page-locked host memory
+    graph_pools,         // private pools of CUDA graphs: ever more graphs are captured
     library_growth,      // taken from the driver by something that is no caching allocator
   };
   Kind kind = Kind::live_growth;
@@ -43,6 +45,8 @@ struct LeakFinding {
   std::optional<double> steps_to_oom;  // at this rate, where the device's size is known
   std::string why;                     // the evidence in words
   std::vector<Holder> holders;         // who holds it, by the helper
+  std::optional<GraphPoolSite> graph_pools;
+  std::string advice;  // what to do, where the kind says it
 };
 
 // Memory that was never freed, by site. Libraries' workspaces and pools are filed as known good.

@@ -136,20 +136,24 @@ Plan plan_by_events(const Recording& recording, const Timeline& timeline) {
   return plan;
 }
 
-using Owner = std::tuple<StackId, int16_t, Memory>;
+using Owner = std::tuple<StackId, int16_t, Memory, bool>;  // the last: captured
 
 struct OwnerHash {
   size_t operator()(const Owner& owner) const {
-    const auto [stack, device, memory] = owner;
+    const auto [stack, device, memory, captured] = owner;
     return (static_cast<size_t>(stack) << 24) ^
-           (static_cast<size_t>(static_cast<uint16_t>(device)) << 8) ^ static_cast<size_t>(memory);
+           (static_cast<size_t>(static_cast<uint16_t>(device)) << 8) ^
+           (static_cast<size_t>(memory) << 1) ^ (captured ? 1U : 0U);
   }
 };
 
 // Follows what each stack holds. A block's identity is the sequence number of its allocation.
 class Holdings : public BlockListener {
  public:
+  explicit Holdings(GraphPools& graph_pools) : graph_pools_(graph_pools) {}
+
   void block_begun(const Block& block) override {
+    graph_pools_.block_begun(block);
     Holding& holding = of(block);
     holding.bytes += block.bytes();
     holding.variance += block.variance();
@@ -183,7 +187,8 @@ class Holdings : public BlockListener {
     std::vector<StackSeries> all;
     for (auto& [owner, holding] : holdings_) {
       if (holding.series.bytes.empty()) continue;
-      std::tie(holding.series.stack, holding.series.device, holding.series.memory) = owner;
+      std::tie(holding.series.stack, holding.series.device, holding.series.memory,
+               holding.series.captured) = owner;
       double young = 0;
       for (const uint64_t sequence : holding.live) young += sequence >= young_since ? 1 : 0;
       if (!holding.live.empty())
@@ -193,7 +198,8 @@ class Holdings : public BlockListener {
     }
     // The map's order is nobody's; reports must not change from run to run.
     std::sort(all.begin(), all.end(), [](const StackSeries& a, const StackSeries& b) {
-      return std::tie(a.device, a.memory, a.stack) < std::tie(b.device, b.memory, b.stack);
+      return std::tie(a.device, a.memory, a.stack, a.captured) <
+             std::tie(b.device, b.memory, b.stack, b.captured);
     });
     return all;
   }
@@ -207,8 +213,12 @@ class Holdings : public BlockListener {
     StackSeries series{};
   };
 
-  Holding& of(const Block& block) { return holdings_[{block.stack, block.device, block.memory}]; }
+  Holding& of(const Block& block) {
+    const bool captured = (block.flags & kEventCaptured) != 0;
+    return holdings_[{block.stack, block.device, block.memory, captured}];
+  }
 
+  GraphPools& graph_pools_;
   std::unordered_map<Owner, Holding, OwnerHash> holdings_;
 };
 
@@ -232,11 +242,13 @@ LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timelin
   series.steps_per_sample = plan.steps_per_sample;
 
   MemoryState state;
-  Holdings holdings;
+  GraphPools graph_pools;
+  Holdings holdings(graph_pools);
   state.set_listener(&holdings);
   const size_t count = plan.sequences.size();
   const auto take_sample = [&](uint64_t time_ns) {
     holdings.sample(series.time_ns.size(), count);
+    graph_pools.sample(series.time_ns.size(), state);
     series.time_ns.push_back(time_ns);
     for (const auto& [device, unused] : timeline.devices) {
       const DeviceTotals& totals = state.totals(device);
@@ -250,6 +262,7 @@ LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timelin
     while (series.samples() < count && (event.flags & kEventCarried) == 0 &&
            event.sequence >= plan.sequences[series.samples()])
       take_sample(event.time_ns);
+    graph_pools.apply(event);
     state.apply(event);
     return series.samples() < count;
   });
@@ -257,6 +270,7 @@ LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timelin
 
   const uint64_t young_since = count == 0 ? 0 : plan.sequences[count - 1 - count / 10];
   series.stacks = holdings.finish(young_since);
+  series.graph_pools = graph_pools.finish(count);
   return series;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/leaks/graph_pools.h"
 #include "replay/timeline.h"
 
 namespace vramtrack {
@@ -24,6 +25,7 @@ struct StackSeries {
   // samples. All of them: the memory is replaced again and again, not kept.
   double young_share = 0;
   double variance = 0;        // of the bytes at the last sample, where they are estimates
+  bool captured = false;      // made while a graph was captured: in the graph's private pool
   bool direct = false;        // from the driver, past every caching allocator that reports
   uint64_t first_sample = 0;  // index of the first sample at which it held anything
 };
@@ -41,6 +43,7 @@ struct LiveSeries {
   std::vector<uint64_t> steps;    // number of the step that ends at the sample; empty without steps
   std::vector<uint64_t> time_ns;  // of each sample
   std::vector<StackSeries> stacks;
+  std::vector<GraphPoolSeries> graph_pools;
   std::map<int16_t, std::vector<double>> allocated;  // per device
   std::map<int16_t, std::vector<double>> reserved;
   std::map<int16_t, std::vector<double>> in_use;
