@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -44,7 +45,10 @@ void append_graph_pools(std::string& out, const GraphPoolSite& site) {
 
 void append_finding(std::string& out, size_t number, const LeakFinding& finding,
                     const LeakReport& report, const Recording& recording) {
-  const std::string what = finding.site.empty() ? "reserved memory" : finding.site;
+  const std::string what = !finding.site.empty() ? finding.site
+                           : finding.kind == LeakFinding::Kind::outside_growth
+                               ? "memory outside this process"
+                               : "reserved memory";
   out += fmt::format("\n{}. {}: {}\n", number, what, name_of(finding.kind));
   out += fmt::format(
       "   {} per {} ({} to {}), {} since {} {}, {} held now in {:.0f} blocks\n",
@@ -73,12 +77,12 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
 }
 
 void append_never_freed(std::string& out, const LeakReport& report, size_t top) {
-  uint64_t known = 0;
+  std::map<std::string, uint64_t> known;
   size_t shown = 0;
   out += "\nlive at the end, by site (not leaks by themselves)\n";
   for (const NeverFreed& entry : report.never_freed) {
     if (!entry.known_good.empty()) {
-      known += entry.bytes;
+      known[entry.known_good] += entry.bytes;
       continue;
     }
     if (shown++ >= top) continue;
@@ -87,8 +91,8 @@ void append_never_freed(std::string& out, const LeakReport& report, size_t top) 
   }
   if (shown == 0) out += "  (nothing)\n";
   if (shown > top) out += fmt::format("  ... {} more sites\n", shown - top);
-  if (known != 0)
-    out += fmt::format("  {:>12}  workspaces that libraries keep: known good\n", quantity(known));
+  for (const auto& [what, bytes] : known)
+    out += fmt::format("  {:>12}  known good: {}\n", quantity(bytes), what);
 }
 
 nlohmann::ordered_json frames_json(const Recording& recording, StackId stack) {
@@ -114,6 +118,7 @@ nlohmann::ordered_json graph_pools_json(const GraphPoolSite& site) {
 
 nlohmann::ordered_json finding_json(const LeakFinding& finding, const Recording& recording) {
   nlohmann::ordered_json json = {{"kind", name_of(finding.kind)},
+                                 {"leak", is_leak(finding.kind)},
                                  {"device", finding.device},
                                  {"site", finding.site},
                                  {"bytes_per_step", finding.bytes_per_step},
@@ -148,13 +153,17 @@ std::string leak_text(const LeakReport& report, const Recording& recording, size
       : report.by_period
           ? fmt::format("no steps in this recording: {} periods found", report.steps)
           : fmt::format("no steps in this recording: {} quietest moments", report.samples);
+  const auto leaks = std::count_if(report.findings.begin(), report.findings.end(),
+                                   [](const LeakFinding& f) { return is_leak(f.kind); });
   if (report.findings.empty())
     out += fmt::format("no leak found ({}, {} stacks tested)\n", basis, report.stacks_tested);
   else
-    out += fmt::format(
-        "{} found ({}, {} stacks tested, the first {} samples are warm-up)\n",
-        report.findings.size() == 1 ? "1 leak" : fmt::format("{} leaks", report.findings.size()),
-        basis, report.stacks_tested, report.warm_up_samples);
+    out += fmt::format("{} found{} ({}, {} stacks tested, the first {} samples are warm-up)\n",
+                       leaks == 0   ? "no leak"
+                       : leaks == 1 ? "1 leak"
+                                    : fmt::format("{} leaks", leaks),
+                       leaks == 0 ? ", but memory grows" : "", basis, report.stacks_tested,
+                       report.warm_up_samples);
   if (report.by_period)
     out += wrapped("note: each period begins with a block of " + report.period_site, 6) + "\n";
   for (const std::string& note : report.notes) out += wrapped("note: " + note, 6) + "\n";

@@ -110,6 +110,8 @@ struct RecordingInfo {
   uint64_t start_realtime_ns = 0;
   std::string tool_version;
   bool simulated = false;          // ran on the simulated GPU
+  bool running = false;            // its process is there, on this machine
+  std::optional<uint64_t> end_ns;  // when it finished, since the start, where the file says so
   bool finished = true;            // false: killed, or still running
   std::string allocator_settings;  // PYTORCH_ALLOC_CONF as it was in force
   std::vector<DeviceInfo> devices;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "trace/chunk_cursor.h"
@@ -269,6 +270,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, const FrameResolverFacto
   Inspector inspector(definitions, info_);
   index_->build([&inspector](std::span<const uint8_t> bytes) { return inspector(bytes); });
   info_.integrity = index_->integrity;
+  read_end();
   judge_damage(damage);
 
   gather_history(definitions.kept());
@@ -292,6 +294,15 @@ TraceFile::~TraceFile() = default;
 
 // A kill leaves a cut tail and nothing worse. Anything worse is damage that came later, and numbers
 // from such a file would be wrong without looking wrong.
+// The writer's last words.
+void TraceFile::read_end() {
+  const auto totals =
+      nlohmann::json::parse(index_->end_totals, nullptr, /*allow_exceptions=*/false);
+  if (!totals.is_object()) return;
+  const auto time = totals.find("time_ns");
+  if (time != totals.end() && time->is_number_unsigned()) info_.end_ns = time->get<uint64_t>();
+}
+
 void TraceFile::judge_damage(Damage damage) {
   const Integrity& found = info_.integrity;
   const bool cut = info_.finished && index_->end_totals.empty();
@@ -307,8 +318,9 @@ void TraceFile::judge_damage(Damage damage) {
                                       found.corrupt_chunks, found.corrupt_bytes));
   }
   if (!info_.finished) {
+    info_.running = writer_has_it_open(info_);
     info_.notes.push_back(
-        writer_has_it_open(info_)
+        info_.running
             ? fmt::format("still being written by process {}: this is what it has recorded so far",
                           info_.pid)
             : "the writer did not close the file: it was killed or still runs");

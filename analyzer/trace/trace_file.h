@@ -39,6 +39,7 @@ class TraceFile final : public Recording {
   [[nodiscard]] const RawDefinitions& raw_definitions() const { return raw_; }
 
  private:
+  void read_end();
   void judge_damage(Damage damage);
   void gather_history(const std::vector<CarriedEvent>& kept);
 

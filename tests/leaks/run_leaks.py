@@ -25,8 +25,9 @@ def inside(options):
     sys.path.insert(0, str(HERE))
     import torch
     import torch._dynamo  # noqa: F401  (what optimizers import at their first use)
-    from healthy import HEALTHY
-    from planted import PLANTED, WITNESS
+    import healthy
+    import planted
+    HEALTHY, PLANTED = healthy.HEALTHY, planted.PLANTED
     jobs = {}
     for table in (PLANTED, HEALTHY):
         for name, job in table.items():
@@ -41,8 +42,8 @@ def inside(options):
             try:
                 torch.manual_seed(0)
                 job()
-                if WITNESS:
-                    (pathlib.Path(options.folder) / f"{name}.witness.json").write_text(json.dumps(WITNESS))
+                if planted.WITNESS:
+                    (pathlib.Path(options.folder) / f"{name}.witness.json").write_text(json.dumps(planted.WITNESS))
                 status = 0
             except BaseException:
                 traceback.print_exc()

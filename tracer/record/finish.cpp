@@ -40,6 +40,8 @@ void append_totals() {
       .add(dropped_events())
       .add(",\"out_of_memory\":")
       .add(uint64_t{g_out_of_memory.count.load(std::memory_order_relaxed)})
+      .add(",\"time_ns\":")
+      .add(trace_time_ns())
       .add("}");
   output_file().append_frame(FrameType::end, json.c_str(), json.size(), /*compress=*/false);
 }

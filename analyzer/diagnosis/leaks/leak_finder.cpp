@@ -196,6 +196,32 @@ LeakFinding describe(const GraphPoolSite& site, const Trend& trend, const LiveSe
   return finding;
 }
 
+// Nothing of this process explains it, so nothing here can name its line.
+LeakFinding describe_outside(int16_t device, const Trend& trend, const LiveSeries& series,
+                             const Recording& recording) {
+  const std::vector<double>& outside = series.outside.at(device);
+  LeakFinding finding;
+  finding.kind = LeakFinding::Kind::outside_growth;
+  finding.device = device;
+  finding.memory = Memory::device;
+  finding.trend = trend;
+  fill_rates(finding, series);
+  const size_t start = start_of_growth(outside);
+  finding.first_step = step_at(series, start);
+  finding.grown_bytes = outside.back() - outside[start];
+  finding.live_bytes = outside.back();
+  finding.confidence = std::clamp(1.0 - trend.p_value, 0.0, 1.0) * std::fabs(trend.tau);
+  finding.why = fmt::format(
+      "measured on the device, beyond all that this process was handed out (p = {:.1g}): other "
+      "processes, or what the driver itself keeps for this one",
+      trend.p_value);
+  finding.advice =
+      "see with nvidia-smi which processes hold memory there; `vramtrack leaks FOLDER` finds those "
+      "of this job that hold a context and do nothing";
+  fill_time_to_oom(finding, recording, series);
+  return finding;
+}
+
 // Growth of what is reserved without growth of what is allocated: not a leak of the program.
 std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& series,
                                             const Recording& recording) {
@@ -227,56 +253,6 @@ std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& se
   return finding;
 }
 
-std::string known_good(const Recording& recording, const Block& block) {
-  for (const FrameId id : recording.definitions().stack(block.stack)) {
-    const std::string& name = recording.definitions().frame(id).function;
-    if (name.find("Workspace") != std::string::npos ||
-        name.find("cublasCreate") != std::string::npos)
-      return "workspace of a library";
-    if (name.find("cudnn") != std::string::npos) return "cuDNN";
-    if (name.find("nccl") != std::string::npos) return "NCCL";
-  }
-  // PyTorch's default cuBLAS workspace: 4 MiB and 128 KiB, rounded; the first matmul makes it.
-  if (block.size == 8'519'680) return "cuBLAS workspace";
-  return {};
-}
-
-// The last allocation: after it a program only takes down what it built, and at the very end, with
-// its contexts gone, nothing is live at all.
-Moment last_allocation(const Recording& recording, const Timeline& timeline) {
-  Moment moment = timeline.end;
-  recording.for_each([&moment](const Event& event) {
-    if (event.kind == EventKind::block_alloc || event.kind == EventKind::physical_alloc)
-      moment.sequence = event.sequence;
-    return true;
-  });
-  return moment;
-}
-
-std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& timeline) {
-  std::map<std::tuple<std::string, int16_t, std::string>, NeverFreed> by_site;
-  const MemoryState state = state_at(recording, last_allocation(recording, timeline));
-  for (const auto& [device, unused] : timeline.devices) {
-    state.for_each_live(device, [&, ordinal = device](const Block& block) {
-      const std::string site = call_site(recording.definitions(), block.stack);
-      const std::string good = known_good(recording, block);
-      NeverFreed& entry = by_site[{site, ordinal, good}];
-      entry.site = site;
-      entry.stack = block.stack;
-      entry.device = ordinal;
-      entry.known_good = good;
-      entry.bytes += block.bytes();
-      ++entry.blocks;
-    });
-  }
-  std::vector<NeverFreed> entries;
-  entries.reserve(by_site.size());
-  for (auto& [key, entry] : by_site) entries.push_back(std::move(entry));
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const NeverFreed& a, const NeverFreed& b) { return a.bytes > b.bytes; });
-  return entries;
-}
-
 }  // namespace
 
 std::string_view name_of(LeakFinding::Kind kind) {
@@ -291,10 +267,17 @@ std::string_view name_of(LeakFinding::Kind kind) {
       return "host pinned growth";
     case LeakFinding::Kind::graph_pools:
       return "graph pools";
+    case LeakFinding::Kind::outside_growth:
+      return "outside growth";
     case LeakFinding::Kind::library_growth:
       return "library growth";
   }
   return "unknown";
+}
+
+bool is_leak(LeakFinding::Kind kind) {
+  return kind != LeakFinding::Kind::growing_buffer && kind != LeakFinding::Kind::fragmentation &&
+         kind != LeakFinding::Kind::outside_growth;
 }
 
 namespace {
@@ -311,11 +294,18 @@ void find_growth(LeakReport& report, const LiveSeries& series, const Recording& 
   };
   for (const Site& site : sites) test(site.bytes);
   for (const GraphPoolSite& site : graphs) test(site.bytes);
+  for (const auto& [device, bytes] : series.outside) test(bytes);
   const std::vector<bool> significant = discoveries(p_values, kFalseDiscoveryRate);
   const auto grows = [&](size_t i, const std::vector<double>& bytes) {
     return significant[i] && trends[i].slope >= kLeastBytesPerSample &&
            !growth_is_over(after_warm_up(bytes));
   };
+  size_t number = sites.size() + graphs.size();
+  for (const auto& [device, bytes] : series.outside) {
+    if (grows(number, bytes))
+      report.findings.push_back(describe_outside(device, trends[number], series, recording));
+    ++number;
+  }
   std::set<std::pair<int16_t, StackId>> in_pools;
   for (size_t i = 0; i < graphs.size(); ++i) {
     const size_t test_number = sites.size() + i;

@@ -14,6 +14,7 @@
 #include "diagnosis/leaks/graph_pool_growth.h"
 #include "diagnosis/leaks/holders.h"
 #include "diagnosis/leaks/live_series.h"
+#include "diagnosis/leaks/never_freed.h"
 #include "diagnosis/leaks/trend.h"
 
 namespace vramtrack {
@@ -25,6 +26,7 @@ struct LeakFinding {
     fragmentation,       // reserved rises, what is allocated does not
     host_pinned_growth,  // page-locked host memory
     graph_pools,         // private pools of CUDA graphs: ever more graphs are captured
+    outside_growth,      // of the device, but not of what this process was handed out
     library_growth,      // taken from the driver by something that is no caching allocator
   };
   Kind kind = Kind::live_growth;
@@ -49,16 +51,6 @@ struct LeakFinding {
   std::string advice;  // what to do, where the kind says it
 };
 
-// Memory that was never freed, by site. Libraries' workspaces and pools are filed as known good.
-struct NeverFreed {
-  std::string site;
-  StackId stack = 0;
-  int16_t device = -1;
-  uint64_t bytes = 0;
-  uint64_t blocks = 0;
-  std::string known_good;  // "cuBLAS workspace" ...; empty where nothing speaks for it
-};
-
 struct LeakReport {
   bool by_step = false;
   bool by_period = false;   // no steps were recorded: periods were found
@@ -78,6 +70,8 @@ struct LeakReport {
 LeakReport find_leaks(const Recording& recording, const Timeline& timeline);
 
 std::string_view name_of(LeakFinding::Kind kind);
+// Whether this program keeps what it should give back. The others fill the device all the same.
+bool is_leak(LeakFinding::Kind kind);
 
 }  // namespace vramtrack
 

@@ -255,6 +255,9 @@ LiveSeries sample_live_bytes(const Recording& recording, const Timeline& timelin
       series.allocated[device].push_back(static_cast<double>(totals.live()));
       series.reserved[device].push_back(static_cast<double>(totals.reserved));
       series.in_use[device].push_back(static_cast<double>(totals.in_use));
+      const Outside outside = state.outside(device);
+      series.outside[device].push_back(static_cast<double>(outside.context) +
+                                       static_cast<double>(outside.residual));
     }
     series.pinned.push_back(static_cast<double>(state.host().pinned));
   };

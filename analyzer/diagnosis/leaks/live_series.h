@@ -47,6 +47,8 @@ struct LiveSeries {
   std::map<int16_t, std::vector<double>> allocated;  // per device
   std::map<int16_t, std::vector<double>> reserved;
   std::map<int16_t, std::vector<double>> in_use;
+  // Used beyond what this process was handed out, as last measured: contexts and other processes.
+  std::map<int16_t, std::vector<double>> outside;
   std::vector<double> pinned;
 
   [[nodiscard]] size_t samples() const { return time_ns.size(); }
