@@ -79,7 +79,7 @@ std::string job_text(const JobReport& report) {
       std::count_if(report.processes.begin(), report.processes.end(),
                     [](const JobProcess& process) { return process.holds_context; }));
   std::string out = simulated ? "simulated: " : "";
-  out += fmt::format("{} found ({}, {} with a context of a device; idle after {:.0f} s)\n",
+  out += fmt::format("{} found ({}, {} with a context; idle after {:.0f} s)\n",
                      report.idle.empty() ? "no forgotten process"
                                          : count_of(report.idle.size(), "forgotten process"),
                      count_of(report.processes.size(), "recording"), holding, report.idle_after_s);
