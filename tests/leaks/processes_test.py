@@ -114,7 +114,7 @@ def survivor(folder):
     import torch
     batch = torch.ones(24 * MIB, dtype=torch.uint8, device="cuda")
     report(folder, "survivor")
-    while not pathlib.Path(folder, "end").exists():
+    while pathlib.Path(folder).exists() and not pathlib.Path(folder, "end").exists():
         time.sleep(0.05)
     del batch
 
