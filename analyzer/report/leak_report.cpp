@@ -50,11 +50,15 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
                                ? "memory outside this process"
                                : "reserved memory";
   out += fmt::format("\n{}. {}: {}\n", number, what, name_of(finding.kind));
-  out += fmt::format(
-      "   {} per {} ({} to {}), {} since {} {}, {} held now in {:.0f} blocks\n",
-      bytes_text(finding.bytes_per_step), per(report), bytes_text(finding.bytes_per_step_low),
-      bytes_text(finding.bytes_per_step_high), bytes_text(finding.grown_bytes), per(report),
-      finding.first_step, bytes_text(finding.live_bytes), finding.live_blocks);
+  const std::string held =
+      finding.live_blocks > 0 ? fmt::format("held now in {:.0f} blocks", finding.live_blocks)
+      : finding.kind == LeakFinding::Kind::fragmentation ? "reserved now and not used"
+                                                         : "now";
+  out += fmt::format("   {} per {} ({} to {}), {} since {} {}, {} {}\n",
+                     bytes_text(finding.bytes_per_step), per(report),
+                     bytes_text(finding.bytes_per_step_low),
+                     bytes_text(finding.bytes_per_step_high), bytes_text(finding.grown_bytes),
+                     per(report), finding.first_step, bytes_text(finding.live_bytes), held);
   if (finding.standard_error > 0)
     out += fmt::format("   sampled: what is held is estimated, standard error {}\n",
                        bytes_text(finding.standard_error));

@@ -52,6 +52,15 @@ def loss_accumulation():
         total = total + job.model(torch.randn(32, 256, device="cuda")).square().mean()  # leaks: loss_accumulation
 
 
+@planted(None, quick=True, kind="fragmentation", site="reserved memory")
+def ever_larger_buffers():
+    """No leak: each buffer is freed at once, but none fits where the smaller one before it was."""
+    job = Job()
+    for step in range(STEPS):
+        job.step()
+        torch.empty((24 + 2 * step) << 20, dtype=torch.uint8, device="cuda")
+
+
 class Trainer(Job):
     def __init__(self):
         super().__init__()

@@ -159,6 +159,7 @@ class Test:
             raise SystemExit(result.stderr)
         text = subprocess.run([self.vramtrack, "leaks", str(folder), "--idle", str(IDLE)], capture_output=True, text=True)
         print(text.stdout)
+        self.check("columns", max(map(len, text.stdout.replace(str(folder), "").splitlines())) <= 92, True)
         return json.loads(result.stdout)
 
     def roles(self, folder):

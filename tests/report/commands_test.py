@@ -96,7 +96,9 @@ def hostile_files(folder):
         path = os.path.join(folder, "bad." + name.replace(" ", "_") + ".vrt")
         write(path, data)
         yield name, path
-    yield "a directory", folder
+    empty = os.path.join(folder, "empty")  # of a folder with recordings, `leaks` reads all
+    os.makedirs(empty, exist_ok=True)
+    yield "a directory", empty
     yield "no such file", os.path.join(folder, "absent.vrt")
 
 

@@ -230,9 +230,9 @@ std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& se
       after_warm_up(difference(series.reserved.at(device), graph_pool_bytes(series, device)));
   const std::vector<double> allocated =
       after_warm_up(difference(series.allocated.at(device), captured_bytes(series, device)));
-  const Trend trend = measure_trend(reserved);
+  const Trend trend = test_growth(reserved);
   if (trend.p_value > kFalseDiscoveryRate || trend.slope_low < kLeastBytesPerSample ||
-      has_levelled_off(reserved))
+      growth_is_over(reserved))
     return std::nullopt;
   const double explained = rise_of(allocated) / std::max(rise_of(reserved), 1.0);
   if (explained > 0.5) return std::nullopt;
@@ -249,6 +249,7 @@ std::optional<LeakFinding> fragmentation_on(int16_t device, const LiveSeries& se
   finding.why = fmt::format(
       "reserved memory rises (p = {:.1g}) while allocated memory explains {:.0f} % of it",
       trend.p_value, 100 * std::max(explained, 0.0));
+  finding.advice = "no leak: `vramtrack fragmentation` says what keeps it and which settings help";
   fill_time_to_oom(finding, recording, series);
   return finding;
 }

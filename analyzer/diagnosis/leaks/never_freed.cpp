@@ -64,7 +64,9 @@ std::vector<NeverFreed> never_freed(const Recording& recording, const Timeline& 
     });
     add_known(by_site, ordinal, "(caching allocator)", "cache of the allocator",
               state.totals(ordinal).cached());
-    add_known(by_site, ordinal, "(driver)", "CUDA context", state.outside(ordinal).context);
+    const Outside outside = state.outside(ordinal);
+    add_known(by_site, ordinal, "(driver)", "CUDA context", outside.context);
+    add_known(by_site, ordinal, "(libraries)", "CUDA libraries", outside.last.libraries);
   }
   std::vector<NeverFreed> entries;
   entries.reserve(by_site.size());
