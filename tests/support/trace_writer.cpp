@@ -14,8 +14,9 @@ constexpr size_t kAlignment = 8;
 
 template <class T>
 void append(std::vector<uint8_t>& out, const T& value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  out.insert(out.end(), bytes, bytes + sizeof(value));
+  const size_t end = out.size();
+  out.resize(end + sizeof(value));
+  std::memcpy(out.data() + end, &value, sizeof(value));
 }
 
 void pad(std::vector<uint8_t>& out) {
