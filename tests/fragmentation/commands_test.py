@@ -20,7 +20,7 @@ EXPECTED = json.loads((SNAPSHOTS / "expected.json").read_text())
 
 
 def run(*arguments):
-    return subprocess.run([VRAMTRACK, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([VRAMTRACK, *map(str, arguments)], capture_output=True, text=True, timeout=1800)
 
 
 def fragmentation(name, *arguments):

@@ -40,7 +40,7 @@ def expect(condition, what):
 
 
 def run(arguments, cwd=None):
-    return subprocess.run([VRAMTRACK] + arguments, cwd=cwd, capture_output=True, timeout=120)
+    return subprocess.run([VRAMTRACK] + arguments, cwd=cwd, capture_output=True, timeout=1800)
 
 
 def available():

@@ -47,7 +47,7 @@ def run(name, options, python, preload):
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, LD_PRELOAD=preload, SIMGPU=CARD, VRAMTRACK_OUTPUT=folder + "/")
         done = subprocess.run([python, str(HERE / "scripts.py"), name], env=environment, text=True,
-                              capture_output=True, timeout=300)
+                              capture_output=True, timeout=1800)
         traces = list(pathlib.Path(folder).glob("vramtrack.scripts*.vrt"))
         if not traces:
             return {"verdict": None, "error": "no trace: " + done.stderr[-500:]}, None, done.stderr
