@@ -123,7 +123,8 @@ def training(python):
         return
     told = json.loads(result.stdout)
     labels = {}
-    for line in lines:
+    # Before, there are only parts of the model, which have no full names.
+    for line in lines[lines.index("mark built"):]:
         if line.startswith("label "):
             _, pointer, size, name = line.split(" ", 3)
             labels.setdefault(name, set()).add((int(pointer, 16), int(size)))

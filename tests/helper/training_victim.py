@@ -20,6 +20,7 @@ class Block(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(64)
         self.register_buffer("mask", torch.ones(64))
         self.register_buffer("k_cache", torch.zeros(8, 64))
+        allocations(1)  # the first one brings the helper, which meets a block that is no part of a model yet
 
     def forward(self, x):
         def inside():  # a frame of its own, without `self`
@@ -71,6 +72,7 @@ def not_a_method(model):  # `model` is its first local variable, and it is no me
 
 outside = []
 model = Model()
+ctypes.CDLL(None).vramtrack_mark(b"built")
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 before = threading.active_count()
 

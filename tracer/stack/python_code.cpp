@@ -91,6 +91,8 @@ uint32_t intern_text(const PythonLayout& layout, uintptr_t text) {
   return intern_string(std::string_view(utf8, bytes));
 }
 
+// "Class.method", not "function" or "function.<locals>.inner". Before 3.11 only the last part is
+// known, and only few say enough.
 bool is_method(const PythonLayout& layout, std::string_view name) {
   if (layout.minor <= 10) return name == "forward";
   constexpr std::string_view kLocals = "<locals>";
@@ -100,10 +102,8 @@ bool is_method(const PythonLayout& layout, std::string_view name) {
          std::memcmp(name.data() + dot - kLocals.size(), kLocals.data(), kLocals.size()) != 0;
 }
 
-// Methods are "Class.method", not "function" or "function.<locals>.inner". Before 3.11 only the
-// last part is known, and only few say enough. PyTorch calls each module by `_wrapped_call_impl`;
-// in the
-// `_call_impl` below it `self` is a closure's cell.
+// PyTorch calls each module by `_wrapped_call_impl`; in the `_call_impl` below it `self` is a
+// closure's cell.
 uint32_t traits_of(const PythonLayout& layout, uintptr_t code) {
   const auto text = read<uintptr_t>(code, layout.code_name);
   if (text == 0 || (read<uint32_t>(text, kTextState) >> 6 & 1) == 0) return 0;

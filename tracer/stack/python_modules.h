@@ -8,8 +8,7 @@
 
 namespace vramtrack {
 
-// Told again with each scan, so that an address
-// which was given to another module is soon right.
+// Told again with each scan, so that an address which was given to another module is soon right.
 void name_module(uintptr_t object, std::string_view name);
 
 // There is a helper that will name modules. Without, no ids are given out that nobody defines.
