@@ -57,6 +57,8 @@ def check_exponents(checks, traces):
         lawless = [r["name"] for r in table["categories"]
                    if not r["law"]["explains"] and r["bytes"][-1] > 0.01 * table["allocated"]["bytes"][-1]]
         checks.that(not lawless, f"every row above 1 % of the peak follows a law; not: {lawless}")
+        other = max(rows(table).get("other", {}).get("bytes", [0]))
+        checks.that(other <= 0.01 * table["allocated"]["bytes"][-1], f"hardly anything is left unjudged: {other} bytes")
     ratio = eager["allocated"]["doubling_ratios"]
     checks.that(ratio == sorted(ratio) and ratio[-1] > 3.5, f"doublings approach four: {ratio}")
     crossings = {(c["overtaking"], c["overtaken"]): c["x"] for c in eager["crossings"]}
