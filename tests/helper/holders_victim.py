@@ -11,7 +11,7 @@ import vramtrack
 FOLDER = sys.argv[1]
 natives = vramtrack._functions
 space = {"_native": natives, "__name__": "vramtrack_helper"}
-for part in ("helper", "holders"):
+for part in ("labels", "steady_steps", "helper", "holders"):
     with open("%s/%s.py" % (FOLDER, part)) as source:
         exec(compile(source.read(), "<vramtrack %s>" % part, "exec"), space)
 failures = []

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 natives = vramtrack._functions
 space = {"_native": natives, "__name__": "vramtrack_helper"}
-for part in ("helper", "holders"):
+for part in ("labels", "steady_steps", "helper", "holders"):
     with open("%s/%s.py" % (sys.argv[1], part)) as source:
         exec(compile(source.read(), "<vramtrack %s>" % part, "exec"), space)
 failures, called = [], []

@@ -26,27 +26,26 @@ std::atomic<uint32_t> g_ticks{0};
 PyObject* g_tick = nullptr;     // the helper's function; under the GIL
 bool g_loading_failed = false;  // under the GIL
 
-// Reference to the value of `name` in `source`'s globals after it ran; nullptr with an error set.
-PyObject* run_source(const char* source, const char* file, PyObject* globals) {
+// False with an error set.
+bool run_source(const char* source, const char* file, PyObject* globals) {
   if (g_api.PyDict_GetItemString(globals, "__builtins__") == nullptr &&
       g_api.PyDict_SetItemString(globals, "__builtins__", g_api.PyEval_GetBuiltins()) != 0)
-    return nullptr;
+    return false;
   PyObject* code = g_api.Py_CompileString(source, file, kFileInput);
-  if (code == nullptr) return nullptr;
+  if (code == nullptr) return false;
   PyObject* result = g_api.PyEval_EvalCode(code, globals, globals);
   g_api.Py_DecRef(code);
-  return result;
+  if (result == nullptr) return false;
+  g_api.Py_DecRef(result);
+  return true;
 }
 
-bool run_with_natives(const char* source, const char* file, PyObject* globals) {
+bool give_natives(PyObject* globals) {
   PyObject* natives = make_natives(g_api);
   if (natives == nullptr) return false;
   const bool given = g_api.PyDict_SetItemString(globals, "_native", natives) == 0;
   g_api.Py_DecRef(natives);
-  PyObject* result = given ? run_source(source, file, globals) : nullptr;
-  if (result == nullptr) return false;
-  g_api.Py_DecRef(result);
-  return true;
+  return given;
 }
 
 // Python is about to look for a module of this name. Where there is one now, it looks no further.
@@ -54,7 +53,10 @@ void provide_module(const char* name, const char* source, const char* file) {
   PyObject* modules = g_api.PyImport_GetModuleDict();
   if (modules == nullptr || g_api.PyDict_GetItemString(modules, name) != nullptr) return;
   PyObject* module = g_api.PyImport_AddModule(name);
-  if (module != nullptr && run_with_natives(source, file, g_api.PyModule_GetDict(module))) return;
+  if (module != nullptr) {
+    PyObject* globals = g_api.PyModule_GetDict(module);
+    if (give_natives(globals) && run_source(source, file, globals)) return;
+  }
   g_api.PyErr_Clear();
   if (module != nullptr && g_api.PyDict_DelItemString(modules, name) != 0) g_api.PyErr_Clear();
 }
@@ -94,7 +96,9 @@ bool load_helper() {
     g_api.PyDict_SetItemString(globals, "__name__", name);
     g_api.Py_DecRef(name);
   }
-  if (run_with_natives(kHelperSource, "<vramtrack helper>", globals)) {
+  if (give_natives(globals) && run_source(kLabelsSource, "<vramtrack labels>", globals) &&
+      run_source(kSteadyStepsSource, "<vramtrack steady_steps>", globals) &&
+      run_source(kHelperSource, "<vramtrack helper>", globals)) {
     g_tick = g_api.PyDict_GetItemString(globals, "tick");
     if (g_tick != nullptr) g_api.Py_IncRef(g_tick);
   }

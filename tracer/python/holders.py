@@ -1,5 +1,5 @@
-# Who holds the memory that grows: the second half of the helper, run when it is first needed, in the
-# globals of the first (helper.py, whose rules hold here too).
+# Who holds the memory that grows: the last part of the helper, run when it is first needed, in the
+# globals of the others (the rules at the head of helper.py hold here too).
 #
 # The tracer names a few blocks of call stacks that keep more and more of them. Here the tensors on
 # these blocks are looked up, and the ways of references that lead to them from a variable or a module;
@@ -17,14 +17,12 @@ largest = _native["largest"]
 ways = _native["ways"]
 reachable = _native["reachable"]
 referrers = _native["referrers"]
-variables = _native["variables"]
 holder = _native["holder"]
 
 Function = type(guarded)
 Module = type(sys)
 Frame = type(sys._getframe())
 Code = type(guarded.__code__)
-Cell = type((lambda x: lambda: x)(0).__closure__[0])
 Generator = type(x for x in ())
 Proxy = type(type.__dict__)
 GetSet = type(Function.__code__)
