@@ -12,19 +12,12 @@
 #include "commands/run_job.h"
 #include "commands/run_outcome.h"
 #include "trace/input_error.h"
+#include "wording/units.h"
 
 namespace fs = std::filesystem;
 
 namespace vramtrack {
 namespace {
-
-std::string size_text(uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} bytes", bytes);
-  const double kib = static_cast<double>(bytes) / 1024;
-  if (kib < 1024) return fmt::format("{:.2f} KiB", kib);
-  if (kib < 1024 * 1024) return fmt::format("{:.2f} MiB", kib / 1024);
-  return fmt::format("{:.2f} GiB", kib / 1024 / 1024);
-}
 
 // Better now than after an hour of training.
 void require_writable(const fs::path& folder) {
@@ -103,12 +96,12 @@ void say_what_is_left(const RunOptions& options, const RunOutcome& outcome) {
                          ? file
                          : fmt::format("{} traces in {}", outcome.files.size(),
                                        shown(outcome.files.front().parent_path()));
-  text += fmt::format(": {}, {} events, {} dropped; ", size_text(outcome.bytes), outcome.events,
+  text += fmt::format(": {}, {} events, {} dropped; ", quantity(outcome.bytes), outcome.events,
                       outcome.dropped);
   if (const auto& oom = outcome.out_of_memory)
     text += fmt::format("out of memory on device {} (asked for {}, allocated {}, reserved {}); ",
-                        oom->device, size_text(oom->size), size_text(oom->witness_allocated),
-                        size_text(oom->witness_reserved));
+                        oom->device, quantity(oom->size), quantity(oom->witness_allocated),
+                        quantity(oom->witness_reserved));
   fmt::print(stderr, "vramtrack: {}next: vramtrack report {}\n", text, file);
 }
 
@@ -127,8 +120,8 @@ void say_rehearsal(const RunOptions& options) {
   const int steps = steady_steps(options);
   if (!options.events.empty()) text += fmt::format("events complete {}; ", options.events);
   text += steps == 0 ? std::string("runs to the end")
-                     : fmt::format("ends after {} steady step{} (--stop-after-steps)", steps,
-                                   steps == 1 ? "" : "s");
+                     : fmt::format("ends after {} (--stop-after-steps)",
+                                   counted(static_cast<uint64_t>(steps), "steady step"));
   fmt::print(stderr, "{}\n", text);
 }
 

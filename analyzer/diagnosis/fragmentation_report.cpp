@@ -4,23 +4,17 @@
 
 #include <algorithm>
 
-#include "diagnosis/printed_size.h"
 #include "diagnosis/segment_map.h"
 #include "diagnosis/verdict_report.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
 
-std::string text(uint64_t bytes) {
-  return bytes_text(static_cast<long double>(bytes));
-}
-std::string signed_text(int64_t bytes) {
-  const std::string magnitude = text(static_cast<uint64_t>(bytes < 0 ? -bytes : bytes));
-  return (bytes < 0 ? "-" : "+") + magnitude;
-}
-
 std::string row(std::string_view label, uint64_t bytes, std::string_view note = {}) {
-  return fmt::format("  {:<26}{:>12}{}{}\n", label, text(bytes), note.empty() ? "" : "  ", note);
+  return fmt::format("  {:<26}{:>12}{}{}\n", label, quantity(bytes), note.empty() ? "" : "  ",
+                     note);
 }
 
 std::string share(uint64_t part, uint64_t whole) {
@@ -43,12 +37,12 @@ std::string sums_text(const FragmentationReport& report) {
   const FragmentationSums& sums = report.now.total;
   std::string out;
   out += row("reserved", sums.reserved,
-             fmt::format("{} segments; {} at most", sums.segments, text(report.reserved_peak)));
+             fmt::format("{} segments; {} at most", sums.segments, quantity(report.reserved_peak)));
   out += row("allocated", sums.allocated, share(sums.allocated, sums.reserved));
   out += row("  of it rounding", sums.rounding(), share(sums.rounding(), sums.reserved));
   out += row("free", sums.free,
              fmt::format("{} in {} holes, the largest {}", share(sums.free, sums.reserved),
-                         sums.holes, text(sums.largest_free)));
+                         sums.holes, quantity(sums.largest_free)));
   static constexpr std::array<std::string_view, kHoleReasons> kNotes = {
       "emptying the cache returns it", "freed, but a stream is not done with it",
       "smaller than any recent request of its pool", "held by blocks that fill less than a quarter",
@@ -90,8 +84,8 @@ std::string pools_text(const Fragmentation& now) {
       break;
     }
     out += fmt::format("  {:<28}{:>8}{:>12}{:>12}{:>12}{:>12}\n", pool_name(key), sums.segments,
-                       text(sums.reserved), text(sums.allocated), text(sums.free),
-                       text(sums.largest_free));
+                       quantity(sums.reserved), quantity(sums.allocated), quantity(sums.free),
+                       quantity(sums.largest_free));
   }
   return out;
 }
@@ -103,16 +97,16 @@ std::string pins_text(const Fragmentation& now, size_t top) {
                      "line");
   for (size_t i = 0; i < std::min(top, now.pins.size()); ++i) {
     const Pin& pin = now.pins[i];
-    out += fmt::format("  {:>11}{:>9}{:>8}{:>11}  {}\n", text(pin.pinned), pin.segments, pin.blocks,
-                       text(pin.bytes), pin.site.substr(0, 46));
+    out += fmt::format("  {:>11}{:>9}{:>8}{:>11}  {}\n", quantity(pin.pinned), pin.segments,
+                       pin.blocks, quantity(pin.bytes), pin.site.substr(0, 46));
   }
   if (now.pins.size() > top) out += fmt::format("  ... {} more lines\n", now.pins.size() - top);
   return out;
 }
 
 std::string range_text(const ByteRange& range) {
-  if (range.low == range.high) return text(range.low);
-  return text(range.low) + " to " + text(range.high);
+  if (range.low == range.high) return quantity(range.low);
+  return quantity(range.low) + " to " + quantity(range.high);
 }
 
 std::string replay_heading(const FragmentationReport& report) {
@@ -120,23 +114,24 @@ std::string replay_heading(const FragmentationReport& report) {
   const std::string settings =
       report.replayed_settings.text().empty() ? "the defaults" : report.replayed_settings.text();
   if (report.replay_exact)
-    return wrapped("",
-                   fmt::format("the same requests replayed under other settings (under those in "
-                               "force, {}, the replay gives all {} addresses and all {} segment "
-                               "events of the recording)",
-                               settings, replay.requests, replay.segment_events));
+    return paragraph("",
+                     fmt::format("the same requests replayed under other settings (under those in "
+                                 "force, {}, the replay gives all {} addresses and all {} segment "
+                                 "events of the recording)",
+                                 settings, replay.requests, replay.segment_events));
   const std::string agreement =
       fmt::format("{} of {} addresses and {} of {} segment events", replay.addresses_equal,
                   replay.requests, replay.segment_events_equal, replay.segment_events);
   if (report.predictions.empty())
-    return wrapped("", fmt::format("under the settings in force ({}) the replay gives only {} of "
-                                   "the recording, so that nothing is said about other settings; "
-                                   "first difference: {}",
-                                   settings, agreement, replay.first_difference));
-  return wrapped("", fmt::format("the same requests replayed under other settings (under those in "
-                                 "force, {}, the replay gives the recorded maximum within 1 %, and "
-                                 "{})",
-                                 settings, agreement));
+    return paragraph("", fmt::format("under the settings in force ({}) the replay gives only {} of "
+                                     "the recording, so that nothing is said about other settings; "
+                                     "first difference: {}",
+                                     settings, agreement, replay.first_difference));
+  return paragraph("",
+                   fmt::format("the same requests replayed under other settings (under those in "
+                               "force, {}, the replay gives the recorded maximum within 1 %, and "
+                               "{})",
+                               settings, agreement));
 }
 
 std::string replay_text(const FragmentationReport& report) {
@@ -147,8 +142,8 @@ std::string replay_text(const FragmentationReport& report) {
   std::string out = "\n" + replay_heading(report);
   if (report.predictions.empty()) return out;
   out += fmt::format("  {:<34}{:>26}{:>14}\n", "setting", "reserved at most", "saved");
-  out +=
-      fmt::format("  {:<34}{:>26}\n", "as recorded", text(report.replay->recorded_reserved_peak));
+  out += fmt::format("  {:<34}{:>26}\n", "as recorded",
+                     quantity(report.replay->recorded_reserved_peak));
   bool open = false;
   for (const Prediction& prediction : report.predictions) {
     open = open || prediction.reserved_peak.low != prediction.reserved_peak.high;
@@ -158,13 +153,14 @@ std::string replay_text(const FragmentationReport& report) {
                                                            : "  OOM too";
     out += fmt::format("  {:<34}{:>26}{:>14}{}\n",
                        settings_change(report.replayed_settings, prediction.settings).substr(0, 34),
-                       range_text(prediction.reserved_peak), signed_text(prediction.saving()), end);
+                       range_text(prediction.reserved_peak), signed_quantity(prediction.saving()),
+                       end);
   }
   if (open)
-    out += wrapped("  ",
-                   "a range: the recording leaves open what the allocator looked like at its "
-                   "beginning, or where the driver would have put segments; 'saved' is the "
-                   "cautious end");
+    out += paragraph("  ",
+                     "a range: the recording leaves open what the allocator looked like at its "
+                     "beginning, or where the driver would have put segments; 'saved' is the "
+                     "cautious end");
   return out;
 }
 
@@ -172,16 +168,17 @@ std::string ideal_text(const FragmentationReport& report) {
   if (!report.ideal || report.ideal->items == 0) return "";
   const IdealPacking& ideal = *report.ideal;
   if (ideal.lower_bound > ideal.reserved_peak)
-    return "\n" + wrapped("", fmt::format("{} were alive at once, more than was ever reserved: the "
-                                          "recording contradicts itself",
-                                          text(ideal.lower_bound)));
+    return "\n" +
+           paragraph("", fmt::format("{} were alive at once, more than was ever reserved: the "
+                                     "recording contradicts itself",
+                                     quantity(ideal.lower_bound)));
   return "\n" +
-         wrapped("",
-                 fmt::format("the reserved maximum of {} is {:.1f} % above the best packing found "
+         paragraph(
+             "", fmt::format("the reserved maximum of {} is {:.1f} % above the best packing found "
                              "for the same {} blocks, {}; below {} nobody can go, that much "
                              "was alive at once",
-                             text(ideal.reserved_peak), 100 * ideal.excess(), ideal.items,
-                             text(ideal.best_found), text(ideal.lower_bound)));
+                             quantity(ideal.reserved_peak), 100 * ideal.excess(), ideal.items,
+                             quantity(ideal.best_found), quantity(ideal.lower_bound)));
 }
 
 }  // namespace
@@ -222,7 +219,7 @@ std::string text_report(const RecordingInfo& info, const FragmentationReport& re
   out += replay_text(report);
   out += ideal_text(report);
   if (!info.notes.empty()) out += "\n";
-  for (const std::string& note : info.notes) out += wrapped("note: ", note);
+  for (const std::string& note : info.notes) out += paragraph("note: ", note);
   return out;
 }
 

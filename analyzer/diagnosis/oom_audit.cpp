@@ -31,10 +31,6 @@ struct Decision {
   std::vector<OomVerdict> close;
 };
 
-std::string text(long double bytes) {
-  return bytes_text(bytes);
-}
-
 // Would the pool's own holes, put together with what is free, have held the request?
 bool defragmenting_helps(const Point& p, long double room) {
   const long double held = *p.held();
@@ -51,15 +47,16 @@ Decision decide_limit(const Point& p) {
             Confidence::medium,
             fmt::format("the pool may hold {} and holds {}, of which {} are unused: enough for the "
                         "request of {}, but not in one piece",
-                        text(*p.limit), text(*p.reserved), text(*p.held()), text(*p.ask)),
+                        bytes_text(*p.limit), bytes_text(*p.reserved), bytes_text(*p.held()),
+                        bytes_text(*p.ask)),
             {OomVerdict::limit}};
   }
   return {
       OomVerdict::limit,
       Confidence::high,
       fmt::format("the pool may hold {} and holds {} already{}: the limit refused, not the card",
-                  text(*p.limit), text(*p.reserved),
-                  p.ask ? fmt::format(", {} more were asked for", text(*p.ask)) : ""),
+                  bytes_text(*p.limit), bytes_text(*p.reserved),
+                  p.ask ? fmt::format(", {} more were asked for", bytes_text(*p.ask)) : ""),
       {}};
 }
 
@@ -67,7 +64,7 @@ Decision decide_room(const Point& p) {
   const std::string reason = fmt::format(
       "{} are free and only {} were asked for: something other than the card's memory "
       "refused",
-      text(*p.free), text(*p.ask));
+      bytes_text(*p.free), bytes_text(*p.ask));
   if (*p.free >= threshold::kWellAbove * *p.ask)
     return {OomVerdict::limit, Confidence::high, reason, {}};
   if (*p.free >= threshold::kSomewhatAbove * *p.ask) {
@@ -78,7 +75,7 @@ Decision decide_room(const Point& p) {
       Confidence::low,
       fmt::format("{} are free and {} were asked for, so it should have fitted: another process "
                   "may have freed memory in between, or the driver keeps a little for itself",
-                  text(*p.free), text(*p.ask)),
+                  bytes_text(*p.free), bytes_text(*p.ask)),
       {OomVerdict::limit, OomVerdict::other_process}};
 }
 
@@ -89,8 +86,8 @@ Decision decide_without_pool(const Point& p) {
     if (gap <= std::max(threshold::kUsualOutside, 0.05L * *p.total)) {
       return {OomVerdict::capacity,
               Confidence::medium,
-              fmt::format("{} of {} are live; {} more do not fit", text(*p.allocated),
-                          text(*p.total), text(*p.ask)),
+              fmt::format("{} of {} are live; {} more do not fit", bytes_text(*p.allocated),
+                          bytes_text(*p.total), bytes_text(*p.ask)),
               {}};
     }
     return {
@@ -98,21 +95,22 @@ Decision decide_without_pool(const Point& p) {
         Confidence::low,
         fmt::format("{} of {} are live and {} are free; what became of the other {} (held by the "
                     "pool, outside it, or another process) the numbers do not say",
-                    text(*p.allocated), text(*p.total), text(p.free.value_or(0)), text(gap)),
+                    bytes_text(*p.allocated), bytes_text(*p.total), bytes_text(p.free.value_or(0)),
+                    bytes_text(gap)),
         {OomVerdict::fragmentation, OomVerdict::outside}};
   }
   if (p.ask && p.free) {
     return {OomVerdict::undetermined,
             Confidence::low,
             fmt::format("{} were asked for and {} are free; who holds the rest is not said",
-                        text(*p.ask), text(*p.free)),
+                        bytes_text(*p.ask), bytes_text(*p.free)),
             {}};
   }
   if (p.ask) {
     return {OomVerdict::undetermined,
             Confidence::low,
             fmt::format("{} were refused; what fills the device the message does not say",
-                        text(*p.ask)),
+                        bytes_text(*p.ask)),
             {}};
   }
   return {OomVerdict::undetermined, Confidence::low, "the message carries too few numbers", {}};
@@ -137,7 +135,7 @@ std::vector<Suspect> find_suspects(const Point& p, long double free) {
          fmt::format(
              "the pool holds {} that nothing uses and {} are free, {} together; {} were asked "
              "for, and no single piece was large enough",
-             text(held), text(free), text(held + free), text(*p.ask))});
+             bytes_text(held), bytes_text(free), bytes_text(held + free), bytes_text(*p.ask))});
   }
   if (!p.total) return suspects;
   const long double others = p.others.value_or(0);
@@ -145,8 +143,8 @@ std::vector<Suspect> find_suspects(const Point& p, long double free) {
     suspects.push_back(
         {OomVerdict::other_process, others,
          others >= threshold::kShareThatDecides * *p.total ? Confidence::high : Confidence::medium,
-         fmt::format("other processes hold {} of {}; {} more would have been enough", text(others),
-                     text(*p.total), text(shortfall))});
+         fmt::format("other processes hold {} of {}; {} more would have been enough",
+                     bytes_text(others), bytes_text(*p.total), bytes_text(shortfall))});
   }
   if (const Number outside = p.free ? p.outside() : Number{}) {
     const long double excess = *outside - threshold::kUsualOutside;
@@ -155,7 +153,7 @@ std::vector<Suspect> find_suspects(const Point& p, long double free) {
           {OomVerdict::outside, excess, excess >= 2 * held ? Confidence::high : Confidence::medium,
            fmt::format("{} of {} are in use outside this pool (another process, another library, a "
                        "context); {} more would have been enough",
-                       text(*outside), text(*p.total), text(shortfall))});
+                       bytes_text(*outside), bytes_text(*p.total), bytes_text(shortfall))});
     }
   }
   std::sort(suspects.begin(), suspects.end(),
@@ -172,15 +170,16 @@ Decision decide_capacity(const Point& p, long double free) {
     decision.reason = fmt::format(
         "{} are live in the pool; {} free and {} held unused are {} together, {} less than the {} "
         "asked for",
-        text(*p.allocated), text(free), text(held), text(free + held), text(*p.ask - free - held),
-        text(*p.ask));
+        bytes_text(*p.allocated), bytes_text(free), bytes_text(held), bytes_text(free + held),
+        bytes_text(*p.ask - free - held), bytes_text(*p.ask));
   } else {
     decision.confidence = Confidence::medium;
     decision.close = {OomVerdict::fragmentation};
     decision.reason = fmt::format(
         "{} are live in the pool; the {} asked for would have fitted only if {} free and {} held "
         "unused had been one piece, with {} to spare",
-        text(*p.allocated), text(*p.ask), text(free), text(held), text(free + held - *p.ask));
+        bytes_text(*p.allocated), bytes_text(*p.ask), bytes_text(free), bytes_text(held),
+        bytes_text(free + held - *p.ask));
   }
   // Others who hold enough, but a small share of the card, make it two causes.
   if (p.total && p.others.value_or(0) >= *p.ask - free) {
@@ -200,14 +199,14 @@ Decision decide(const Point& p) {
     return {OomVerdict::capacity,
             Confidence::high,
             fmt::format("{} are allocated on a card of {}: the driver already pages to host memory",
-                        text(*p.allocated), text(*p.total)),
+                        bytes_text(*p.allocated), bytes_text(*p.total)),
             {}};
   }
   if (p.ask && p.total && *p.ask > *p.total) {
     return {OomVerdict::capacity,
             Confidence::high,
             fmt::format("a single request of {} exceeds the whole card of {}: it can never fit",
-                        text(*p.ask), text(*p.total)),
+                        bytes_text(*p.ask), bytes_text(*p.total)),
             {}};
   }
   if (p.limit && (!p.total || *p.limit < *p.total)) {
@@ -294,7 +293,7 @@ void decide_unknown_free(const OomNumbers& numbers, const Decision& at_zero, Oom
   result.reason = fmt::format(
       "how much is free is not said: with nothing free it would be {}, with all "
       "that the pool leaves ({}) {}",
-      verdict_name(at_zero.verdict), text(*p.free), verdict_name(at_most.verdict));
+      verdict_name(at_zero.verdict), bytes_text(*p.free), verdict_name(at_most.verdict));
   add_verdict(at_zero.verdict, result);
   add_verdict(at_most.verdict, result);
 }
@@ -314,20 +313,20 @@ void remark(const OomNumbers& n, OomAudit& result) {
     result.remarks.push_back(fmt::format(
         "free and reserved together exceed the card by {}: the driver pages to the host, or the "
         "counters were read at different moments",
-        text(-result.outside->bytes)));
+        bytes_text(-result.outside->bytes)));
     if (result.verdict != OomVerdict::capacity) result.confidence = Confidence::low;
   }
   if (n.other_processes && n.other_processes->bytes > 0 &&
       result.verdict != OomVerdict::other_process) {
     result.remarks.push_back(
-        fmt::format("other processes hold {}", text(n.other_processes->bytes)));
+        fmt::format("other processes hold {}", bytes_text(n.other_processes->bytes)));
   }
   if (n.own_process && n.reserved) {
     const PrintedSize beside = *n.own_process - *n.reserved;
     if (beside.bytes > beside.half_step) {
       result.remarks.push_back(fmt::format(
           "{} of this process lie outside its pool: context, loaded code, other libraries",
-          text(beside.bytes)));
+          bytes_text(beside.bytes)));
     }
   }
 }
@@ -340,7 +339,7 @@ bool take_out_underflows(OomNumbers& numbers, OomAudit& result) {
     if (!*size || !(*size)->underflowed()) continue;
     result.remarks.push_back(fmt::format(
         "a figure near 2^64 is a counter that ran below zero (it means {}); it is left out",
-        text((*size)->as_signed())));
+        bytes_text((*size)->as_signed())));
     const bool decides = size != &numbers.own_process && size != &numbers.other_processes;
     size->reset();
     found = found || decides;
@@ -362,7 +361,7 @@ OomAudit audit_oom(const OomNumbers& given) {
     result.reason = fmt::format(
         "the size asked for is a negative number read as unsigned ({}): the program "
         "computed it wrongly, memory is not the problem",
-        text(given.ask->as_signed()));
+        bytes_text(given.ask->as_signed()));
     derive(numbers, result);
     return result;
   }

@@ -6,17 +6,14 @@
 #include <cmath>
 
 #include "diagnosis/verdict_report.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
 
 constexpr size_t kStackLines = 8;
 constexpr size_t kSitesInJson = 1000;
-constexpr double kMiBytes = 1024.0 * 1024.0;
-
-std::string text(uint64_t bytes) {
-  return bytes_text(static_cast<long double>(bytes));
-}
 
 std::string row(const char* label, const std::string& value, const std::string& note = {}) {
   return fmt::format("  {:<28}{:>14}{}{}\n", label, value, note.empty() ? "" : "   ", note);
@@ -26,8 +23,8 @@ std::string heading(const RecordingInfo& info, const OomScene& scene) {
   std::string out;
   if (info.simulated) out += "SIMULATED: ran on the simulated GPU\n";
   if (!scene.found) {
-    return out +
-           wrapped("", fmt::format("no out-of-memory event on GPU {}; what follows is the peak of "
+    return out + paragraph("", fmt::format(
+                                   "no out-of-memory event on GPU {}; what follows is the peak of "
                                    "allocated memory, at {:.3f} s",
                                    scene.device, static_cast<double>(scene.moment.time_ns) / 1e9));
   }
@@ -35,14 +32,14 @@ std::string heading(const RecordingInfo& info, const OomScene& scene) {
                                  static_cast<double>(scene.moment.time_ns) / 1e9);
   if (scene.moment.step != kNoStep) line += fmt::format(", step {}", scene.moment.step);
   out += line + "\n";
-  out +=
-      wrapped("  asked for ", fmt::format("{} ({} bytes{}) at {}", text(scene.ask), scene.ask,
-                                          scene.requested != 0 && scene.requested != scene.ask
-                                              ? fmt::format(", {} by the program", scene.requested)
-                                              : "",
-                                          scene.request_site));
+  out += paragraph("  asked for ",
+                   fmt::format("{} ({} bytes{}) at {}", quantity(scene.ask), scene.ask,
+                               scene.requested != 0 && scene.requested != scene.ask
+                                   ? fmt::format(", {} by the program", scene.requested)
+                                   : "",
+                               scene.request_site));
   for (size_t i = 0; i < std::min(kStackLines, scene.request_stack.size()); ++i) {
-    out += fmt::format("    {}\n", scene.request_stack[i].substr(0, kReportColumns - 4));
+    out += fmt::format("    {}\n", scene.request_stack[i].substr(0, kReportWidth - 4));
   }
   if (scene.oom_events > 1) {
     out += fmt::format("  the last of {} such events on this device\n", scene.oom_events);
@@ -52,23 +49,23 @@ std::string heading(const RecordingInfo& info, const OomScene& scene) {
 
 std::string numbers_text(const OomScene& scene) {
   std::string out = scene.found ? "\nthe device at that moment\n" : "\nthe device at the peak\n";
-  if (scene.total) out += row("device", text(*scene.total));
+  if (scene.total) out += row("device", quantity(*scene.total));
   if (scene.free) {
     out += row(
-        "free", text(*scene.free),
+        "free", quantity(*scene.free),
         scene.free_is_recorded ? "measured at that moment" : "measured before, carried forward");
   }
-  if (scene.others) out += row("other processes", text(*scene.others));
+  if (scene.others) out += row("other processes", quantity(*scene.others));
   if (scene.outside)
-    out += row("outside", text(*scene.outside), "context, libraries, unseen processes");
-  out += row("held by this process", text(scene.totals.in_use));
-  out +=
-      row("  live", text(scene.totals.live()), fmt::format("{} blocks", scene.totals.block_count));
+    out += row("outside", quantity(*scene.outside), "context, libraries, unseen processes");
+  out += row("held by this process", quantity(scene.totals.in_use));
+  out += row("  live", quantity(scene.totals.live()),
+             fmt::format("{} blocks", scene.totals.block_count));
   if (scene.has_blocks) {
-    out += row("  cached", text(scene.totals.cached()),
-               scene.space.pending != 0 ? text(scene.space.pending) + " pending" : "");
+    out += row("  cached", quantity(scene.totals.cached()),
+               scene.space.pending != 0 ? quantity(scene.space.pending) + " pending" : "");
     out +=
-        row("  largest free piece", text(scene.space.largest),
+        row("  largest free piece", quantity(scene.space.largest),
             fmt::format("of {} pieces in {} segments", scene.space.pieces, scene.space.segments));
   }
   return out;
@@ -92,7 +89,7 @@ std::string categories_text(const OomScene& scene) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string out = "\nwhat was live\n";
   for (const auto& [name, bytes] : rows) {
-    out += row(name.c_str(), text(bytes), share(bytes, scene.totals.live()));
+    out += row(name.c_str(), quantity(bytes), share(bytes, scene.totals.live()));
   }
   return out;
 }
@@ -109,7 +106,7 @@ std::string holders_text(const OomScene& scene, const SiteShare& site) {
           (static_cast<double>(holder.time_ns) - static_cast<double>(scene.moment.time_ns)) / 1e9;
       when = fmt::format(" ({:.1f} s {})", std::abs(seconds), seconds < 0 ? "before" : "later");
     }
-    out += wrapped("                 held by ", holder.chain + when);
+    out += paragraph("                 held by ", holder.chain + when);
   }
   return out;
 }
@@ -124,14 +121,12 @@ std::string sites_text(const OomScene& scene, size_t top) {
       rest += site.bytes;
       continue;
     }
-    out +=
-        fmt::format("{:>13.1f} MiB {:>7} x  {:<18}{}\n", static_cast<double>(site.bytes) / kMiBytes,
-                    site.blocks, site.category.substr(0, 17), tail(site.site, 46));
+    out += fmt::format("{:>17} {:>7} x  {:<18}{}\n", quantity(site.bytes), site.blocks,
+                       site.category.substr(0, 17), tail(site.site, 46));
     out += holders_text(scene, site);
   }
   if (shown > top) {
-    out += fmt::format("{:>13.1f} MiB            {} more lines\n",
-                       static_cast<double>(rest) / kMiBytes, shown - top);
+    out += fmt::format("{:>17}            {}\n", quantity(rest), counted(shown - top, "more line"));
   }
   return out;
 }
@@ -142,14 +137,15 @@ std::string course_text(const OomScene& scene) {
     out += "\nhow it came: live memory at the beginning of the last steps\n";
     const size_t first = scene.steps.size() > 8 ? scene.steps.size() - 8 : 0;
     for (size_t i = first; i < scene.steps.size(); ++i) {
-      out += fmt::format("  step {:<8}{:>14}\n", scene.steps[i].step, text(scene.steps[i].live));
+      out +=
+          fmt::format("  step {:<8}{:>14}\n", scene.steps[i].step, quantity(scene.steps[i].live));
     }
   }
   if (scene.found && scene.ended_later) {
-    out +=
-        wrapped("", fmt::format("\nat the end of the recording {} are live: by then the frames had "
-                                "unwound and let go of the rest",
-                                text(scene.live_at_end)));
+    out += paragraph(
+        "", fmt::format("\nat the end of the recording {} are live: by then the frames had "
+                        "unwound and let go of the rest",
+                        quantity(scene.live_at_end)));
   }
   return out;
 }
@@ -181,7 +177,7 @@ std::string text_report(const RecordingInfo& info, const RecordingDiagnosis& dia
     out += fmt::format("\n{} events were lost while recording: the figures are incomplete\n",
                        info.dropped_events);
   }
-  for (const std::string& note : info.notes) out += wrapped("note: ", note);
+  for (const std::string& note : info.notes) out += paragraph("note: ", note);
   return out;
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 
 #include "diagnosis/verdict_report.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -72,8 +74,8 @@ std::string numbers_text(const TextDiagnosis& diagnosis, const OomMessage& messa
 
 std::string more_text(const TextDiagnosis& diagnosis) {
   if (diagnosis.further == 0) return {};
-  std::string out = fmt::format("\n{} further out-of-memory message{} in this text",
-                                diagnosis.further, diagnosis.further == 1 ? "" : "s");
+  std::string out =
+      fmt::format("\n{} in this text", counted(diagnosis.further, "further out-of-memory message"));
   if (diagnosis.identical > 0)
     out += fmt::format(", {} with the same numbers", diagnosis.identical);
   return out + "\n";
@@ -86,8 +88,8 @@ std::string text_report(const TextDiagnosis& diagnosis) {
   std::string out = message.library;
   if (!message.form.empty()) out += ", " + message.form;
   if (!message.device.empty()) out += ", " + message.device;
-  out = wrapped("", out + fmt::format(" (line {})", message.line));
-  if (!diagnosis.text.raised_at.empty()) out += wrapped("  raised at ", diagnosis.text.raised_at);
+  out = paragraph("", out + fmt::format(" (line {})", message.line));
+  if (!diagnosis.text.raised_at.empty()) out += paragraph("  raised at ", diagnosis.text.raised_at);
   out += "\n" + verdict_text(diagnosis.audit);
   const std::string numbers = numbers_text(diagnosis, message);
   if (!numbers.empty()) out += "\nnumbers of the message\n" + numbers;

@@ -1,9 +1,9 @@
 #include "diagnosis/printed_size.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
+
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr long double kTwoTo64 = 18446744073709551616.0L;
 constexpr size_t kMaxNumberLength = 40;
 
-struct Unit {
+struct PrintedUnit {
   std::string_view name;
   long double bytes;
 };
@@ -26,15 +26,17 @@ constexpr long double kExbi = kPebi * 1024.0L;
 // Longest first. What prints "GB" here divides by 1024 (MPS, bitsandbytes, Paddle), and so does
 // what prints a bare "G" (TensorFlow, XLA on TPUs).
 constexpr std::array kUnits = {
-    Unit{"bytes", 1},   Unit{"byte", 1},    Unit{"kib", kKibi}, Unit{"mib", kMebi},
-    Unit{"gib", kGibi}, Unit{"tib", kTebi}, Unit{"pib", kPebi}, Unit{"eib", kExbi},
-    Unit{"kb", kKibi},  Unit{"mb", kMebi},  Unit{"gb", kGibi},  Unit{"tb", kTebi},
-    Unit{"pb", kPebi},  Unit{"eb", kExbi},
+    PrintedUnit{"bytes", 1},   PrintedUnit{"byte", 1},    PrintedUnit{"kib", kKibi},
+    PrintedUnit{"mib", kMebi}, PrintedUnit{"gib", kGibi}, PrintedUnit{"tib", kTebi},
+    PrintedUnit{"pib", kPebi}, PrintedUnit{"eib", kExbi}, PrintedUnit{"kb", kKibi},
+    PrintedUnit{"mb", kMebi},  PrintedUnit{"gb", kGibi},  PrintedUnit{"tb", kTebi},
+    PrintedUnit{"pb", kPebi},  PrintedUnit{"eb", kExbi},
 };
 // One letter is a unit only where no word goes on: "20.1ghbm" no, "20.1gof" no; the recognisers
 // that know such texts ask for it.
 constexpr std::array kShortUnits = {
-    Unit{"b", 1}, Unit{"k", kKibi}, Unit{"m", kMebi}, Unit{"g", kGibi}, Unit{"t", kTebi},
+    PrintedUnit{"b", 1},     PrintedUnit{"k", kKibi}, PrintedUnit{"m", kMebi},
+    PrintedUnit{"g", kGibi}, PrintedUnit{"t", kTebi},
 };
 
 bool is_digit(char c) {
@@ -94,12 +96,12 @@ std::optional<Decimal> read_decimal(std::string_view digits, bool whole_bytes) {
   return result;
 }
 
-const Unit* unit_at(std::string_view text, size_t at) {
+const PrintedUnit* unit_at(std::string_view text, size_t at) {
   const std::string_view rest = text.substr(at);
-  for (const Unit& unit : kUnits) {
+  for (const PrintedUnit& unit : kUnits) {
     if (rest.starts_with(unit.name)) return &unit;
   }
-  for (const Unit& unit : kShortUnits) {
+  for (const PrintedUnit& unit : kShortUnits) {
     if (rest.starts_with(unit.name) && (rest.size() == 1 || !is_letter(rest[1]))) return &unit;
   }
   return nullptr;
@@ -128,7 +130,7 @@ std::optional<SizeToken> read_size(std::string_view text, size_t at) {
   while (end < text.size() && (is_digit(text[end]) || text[end] == '.' || text[end] == ',')) ++end;
   while (end > at && !is_digit(text[end - 1])) --end;  // the full stop of a sentence
   if (end == at || end - at > kMaxNumberLength) return std::nullopt;
-  const Unit* unit = unit_at(text, end);
+  const PrintedUnit* unit = unit_at(text, end);
   const auto decimal = read_decimal(text.substr(at, end - at), unit && unit->bytes == 1);
   if (!decimal) return std::nullopt;
 
@@ -160,13 +162,7 @@ std::optional<SizeToken> next_size(std::string_view text, size_t from) {
 }
 
 std::string bytes_text(long double bytes) {
-  const long double value = PrintedSize::exact(bytes).as_signed();
-  const long double magnitude = std::fabs(value);
-  if (magnitude >= kTebi * 10) return fmt::format("{:.2f} TiB", static_cast<double>(value / kTebi));
-  if (magnitude >= kGibi) return fmt::format("{:.2f} GiB", static_cast<double>(value / kGibi));
-  if (magnitude >= kMebi) return fmt::format("{:.1f} MiB", static_cast<double>(value / kMebi));
-  if (magnitude >= kKibi) return fmt::format("{:.1f} KiB", static_cast<double>(value / kKibi));
-  return fmt::format("{} B", static_cast<int64_t>(value));
+  return rounded_quantity(PrintedSize::exact(bytes).as_signed());
 }
 
 }  // namespace vramtrack

@@ -47,7 +47,7 @@ std::optional<SizeToken> read_size(std::string_view text, size_t at);
 // The next number with a unit at or after `from`.
 std::optional<SizeToken> next_size(std::string_view text, size_t from);
 
-// For people: "15.25 GiB", "69.0 MiB"; sizes above 2^63 as what they mean.
+// For people: "15.25 GiB", "69.00 MiB"; sizes above 2^63 as what they mean.
 std::string bytes_text(long double bytes);
 
 }  // namespace vramtrack

@@ -6,6 +6,7 @@
 
 #include "diagnosis/replayed_savings.h"
 #include "import/allocator_settings.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -15,10 +16,6 @@ constexpr double kPeakShare = 0.25;
 // Growth from step to step counts from this share of what is live.
 constexpr double kGrowthShare = 0.05;
 constexpr size_t kStepsForLeak = 4;
-
-std::string text(uint64_t bytes) {
-  return bytes_text(static_cast<long double>(bytes));
-}
 
 PrintedSize exact(uint64_t bytes) {
   return PrintedSize::exact(static_cast<long double>(bytes));
@@ -57,8 +54,8 @@ void look_for_leak(const OomScene& scene, OomAudit& audit) {
       "live memory at the beginning of a step grew from {} to {} over {} steps, {} per step; most "
       "of it "
       "from {} (+{} in {} blocks)",
-      text(first), text(last), intervals, text(grown / intervals), most.site,
-      text(static_cast<uint64_t>(most.bytes)), most.blocks);
+      quantity(first), quantity(last), intervals, quantity(grown / intervals), most.site,
+      quantity(static_cast<uint64_t>(most.bytes)), most.blocks);
   if (!enough) {
     audit.remarks.push_back(reason + "; that alone does not explain the OOM");
     audit.also_possible.push_back(OomVerdict::leak);
@@ -76,7 +73,7 @@ void look_for_limit(const OomScene& scene, OomAudit& audit) {
       OomVerdict::limit, Confidence::high,
       fmt::format("the allocator gave up at {} reserved although the driver had refused nothing: a "
                   "limit of its own (set_per_process_memory_fraction)",
-                  text(scene.totals.reserved)),
+                  quantity(scene.totals.reserved)),
       audit);
 }
 
@@ -87,7 +84,7 @@ void look_outside(const OomScene& scene, OomAudit& audit) {
   audit.remarks.push_back(
       fmt::format("{} of this process were allocated past the caching allocator, most "
                   "of it ({}) at {}",
-                  text(scene.totals.direct), text(most.bytes), most.site));
+                  quantity(scene.totals.direct), quantity(most.bytes), most.site));
 }
 
 bool lasting_category(const std::string& row) {
@@ -106,18 +103,18 @@ void look_for_peak(const OomScene& scene, OomAudit& audit) {
         fmt::format(
             "the request of {} at {} alone is {:.0f} % of all that would have been live; without "
             "it {} are live",
-            text(scene.ask), scene.request_site, 100 * static_cast<double>(scene.ask) / whole,
-            text(scene.totals.live())),
+            quantity(scene.ask), scene.request_site, 100 * static_cast<double>(scene.ask) / whole,
+            quantity(scene.totals.live())),
         audit);
   }
   const LargestBlock& block = scene.largest_block;
   if (block.of_this_step && !lasting_category(block.category) &&
       static_cast<double>(block.bytes) >= kPeakShare * whole) {
-    conclude(
-        OomVerdict::transient_peak, Confidence::medium,
-        fmt::format("one block of this step, {} from {}, is {:.0f} % of all that is live",
-                    text(block.bytes), block.site, 100 * static_cast<double>(block.bytes) / whole),
-        audit);
+    conclude(OomVerdict::transient_peak, Confidence::medium,
+             fmt::format("one block of this step, {} from {}, is {:.0f} % of all that is live",
+                         quantity(block.bytes), block.site,
+                         100 * static_cast<double>(block.bytes) / whole),
+             audit);
   }
 }
 
@@ -130,14 +127,15 @@ void check_holes(const OomScene& scene, OomAudit& audit) {
         fmt::format("a free piece of {} exists, but not where the request may use it (another "
                     "stream, a private "
                     "pool, or it is still pending)",
-                    text(space.largest)));
+                    quantity(space.largest)));
   }
   audit.remarks.push_back(fmt::format(
       "the pool holds {} unused in {} pieces, the largest {}{}; {} of {} segments are split and "
       "cannot "
       "be given back",
-      text(space.total), space.pieces, text(space.largest),
-      space.pending != 0 ? fmt::format(", {} of it waiting for a stream", text(space.pending)) : "",
+      quantity(space.total), space.pieces, quantity(space.largest),
+      space.pending != 0 ? fmt::format(", {} of it waiting for a stream", quantity(space.pending))
+                         : "",
       space.split_segments, space.segments));
 }
 
@@ -197,7 +195,7 @@ OomAudit judge_scene(const OomScene& scene, const OomNumbers& numbers) {
     audit.reason = fmt::format(
         "the file shows one moment, with {} live, and nothing of what came before: "
         "whether anything ran out of memory it does not say",
-        text(scene.totals.live()));
+        quantity(scene.totals.live()));
     return audit;
   }
   if (!scene.found) {
@@ -205,13 +203,13 @@ OomAudit judge_scene(const OomScene& scene, const OomNumbers& numbers) {
     audit.confidence = Confidence::high;
     audit.reason =
         fmt::format("nothing ran out of memory in this recording; at the peak {} were live",
-                    text(scene.totals.live()));
+                    quantity(scene.totals.live()));
     if (scene.refused_by_driver != 0) {
       audit.remarks.push_back(
-          fmt::format("the driver refused {} request{}, and the allocator served {} after giving "
+          fmt::format("the driver refused {}, and the allocator served {} after giving "
                       "cached memory back: "
                       "it is near the edge",
-                      scene.refused_by_driver, scene.refused_by_driver == 1 ? "" : "s",
+                      counted(scene.refused_by_driver, "request"),
                       scene.refused_by_driver == 1 ? "it" : "them"));
     }
     return audit;
@@ -222,7 +220,7 @@ OomAudit judge_scene(const OomScene& scene, const OomNumbers& numbers) {
     audit.reason = fmt::format(
         "the request that failed, {} at {}, was for pinned host memory, not for the "
         "device's",
-        text(scene.ask), scene.request_site);
+        quantity(scene.ask), scene.request_site);
     return audit;
   }
   audit = audit_oom(numbers);

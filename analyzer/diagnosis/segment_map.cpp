@@ -4,16 +4,12 @@
 
 #include <algorithm>
 
-#include "diagnosis/printed_size.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
 
 constexpr size_t kCells = 30;
-
-std::string text(uint64_t bytes) {
-  return bytes_text(static_cast<long double>(bytes));
-}
 
 // Adds the bytes of [begin, end) to the cells it covers.
 void cover(std::vector<double>& cells, double cell_bytes, double begin, double end) {
@@ -32,8 +28,8 @@ std::string line(const FragmentedSegment& segment) {
   std::string kind = segment.small_pool ? "small" : "large";
   if (segment.expandable) kind += "*";
   return fmt::format("  {:#014x} {:>10} {:<6} [{}] {:>10} in {}{}\n", segment.address,
-                     text(segment.size), kind, segment_bar(segment, kCells), text(segment.free),
-                     holes, segment.pinned ? ", pinned" : "");
+                     quantity(segment.size), kind, segment_bar(segment, kCells),
+                     quantity(segment.free), holes, segment.pinned ? ", pinned" : "");
 }
 
 }  // namespace
@@ -79,7 +75,7 @@ std::string segment_map(const std::vector<FragmentedSegment>& segments, size_t m
   std::string out;
   for (const FragmentedSegment* segment : shown) out += line(*segment);
   if (more != 0)
-    out += fmt::format("  {} more segments with {} free in them\n", more, text(left_out));
+    out += fmt::format("  {} more segments with {} free in them\n", more, quantity(left_out));
   if (full != 0) out += fmt::format("  {} segments without a hole\n", full);
   return out;
 }

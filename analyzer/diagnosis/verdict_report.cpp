@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+
+#include "wording/lines.h"
 
 namespace vramtrack {
 namespace {
@@ -23,44 +24,20 @@ void add_size(const char* name, const std::optional<PrintedSize>& size,
 
 }  // namespace
 
-std::string wrapped(std::string_view lead, std::string_view text) {
-  std::string out(lead);
-  const std::string indent(lead.size(), ' ');
-  size_t column = lead.size();
-  bool first = true;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.empty()) continue;
-    if (!first && column + 1 + word.size() > kReportColumns) {
-      out += "\n" + indent;
-      column = indent.size();
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    first = false;
-  }
-  return out + "\n";
-}
-
 std::string verdict_text(const OomAudit& audit) {
   std::string out =
       fmt::format("verdict  {} (confidence {}{})\n", verdict_name(audit.verdict),
                   confidence_name(audit.confidence), audit.on_edge ? ", on the edge" : "");
-  out += wrapped("  ", audit.reason);
+  out += paragraph("  ", audit.reason);
   if (!audit.also_possible.empty()) {
     std::string list;
     for (const OomVerdict verdict : audit.also_possible) {
       if (!list.empty()) list += ", ";
       list += verdict_name(verdict);
     }
-    out += wrapped("  also possible: ", list);
+    out += paragraph("  also possible: ", list);
   }
-  for (const std::string& remark : audit.remarks) out += wrapped("  - ", remark);
+  for (const std::string& remark : audit.remarks) out += paragraph("  - ", remark);
   return out;
 }
 
@@ -68,10 +45,10 @@ std::string advice_text(const std::vector<Advice>& advice) {
   if (advice.empty()) return {};
   std::string out = "\nadvice, the largest predicted saving first\n";
   for (size_t i = 0; i < advice.size(); ++i) {
-    out += wrapped(fmt::format("{:>3}. ", i + 1), advice[i].change);
-    out += wrapped("     saves    ", saving_text(advice[i]));
-    out += wrapped("     because  ", advice[i].evidence);
-    if (!advice[i].cost.empty()) out += wrapped("     costs    ", advice[i].cost);
+    out += paragraph(fmt::format("{:>3}. ", i + 1), advice[i].change);
+    out += paragraph("     saves    ", saving_text(advice[i]));
+    out += paragraph("     because  ", advice[i].evidence);
+    if (!advice[i].cost.empty()) out += paragraph("     costs    ", advice[i].cost);
   }
   return out;
 }

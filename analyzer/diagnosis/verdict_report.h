@@ -13,12 +13,6 @@
 
 namespace vramtrack {
 
-inline constexpr size_t kReportColumns = 92;
-
-// `text` broken at blanks into lines of at most kReportColumns, the first after `lead`, the others
-// indented as far.
-std::string wrapped(std::string_view lead, std::string_view text);
-
 std::string verdict_text(const OomAudit& audit);
 std::string advice_text(const std::vector<Advice>& advice);
 

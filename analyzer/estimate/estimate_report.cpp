@@ -6,18 +6,12 @@
 #include <cmath>
 #include <set>
 
+#include "wording/units.h"
+
 namespace vramtrack {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string size_text(Bytes bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (std::fabs(value) >= 1024.0 * 1024 * 1024)
-    return fmt::format("{:.2f} GiB", value / 1024 / 1024 / 1024);
-  if (std::fabs(value) >= 1024.0 * 1024) return fmt::format("{:.1f} MiB", value / 1024 / 1024);
-  return fmt::format("{:.1f} KiB", value / 1024);
-}
 
 Json whole(Bytes bytes) {
   return static_cast<int64_t>(std::llround(bytes));
@@ -53,8 +47,9 @@ std::string terms_text(const Estimate& e) {
     const auto known = std::find(sources.begin(), sources.end(), term.source);
     const auto letter = static_cast<char>('a' + (known - sources.begin()));
     if (known == sources.end()) sources.push_back(term.source);
-    out += fmt::format("  {:<20} {:>11} {} {:<16} {}\n", term.category, size_text(term.bytes),
-                       letter, term.symbol.substr(0, 16), term.what.substr(0, 40));
+    out +=
+        fmt::format("  {:<20} {:>11} {} {:<16} {}\n", term.category, rounded_quantity(term.bytes),
+                    letter, term.symbol.substr(0, 16), term.what.substr(0, 40));
   }
   char letter = 'a';
   for (const std::string& source : sources) out += fmt::format("  {}: {}\n", letter++, source);
@@ -64,11 +59,12 @@ std::string terms_text(const Estimate& e) {
 std::string phases_text(const Estimate& e) {
   std::string out = "\npeak of each phase (allocated by the framework)\n";
   for (const PhasePeak& phase : e.phases) {
-    out += fmt::format("  {:<28}{:>12}  {}{}\n", phase.name, size_text(phase.bytes),
+    out += fmt::format("  {:<28}{:>12}  {}{}\n", phase.name, rounded_quantity(phase.bytes),
                        phase.name == e.peak.name ? "<- " : "   ", phase.of.substr(0, 46));
   }
-  out += fmt::format("\non the device: {} + {} context (assumed) = {}\n", size_text(e.peak.bytes),
-                     size_text(e.context), size_text(e.device()));
+  out += fmt::format("\non the device: {} + {} context (assumed) = {}\n",
+                     rounded_quantity(e.peak.bytes), rounded_quantity(e.context),
+                     rounded_quantity(e.device()));
   return out;
 }
 
@@ -78,20 +74,22 @@ std::string remedies_text(const EstimateRequest& request, const Estimate& e) {
   if (!list.empty()) {
     out += "\nwhat to switch on, by what it saves alone (difference of two estimates)\n";
     for (const Remedy& remedy : list) {
-      out +=
-          fmt::format("  {:>11}  {:<44} {}\n", size_text(remedy.saving), remedy.name, remedy.cost);
+      out += fmt::format("  {:>11}  {:<44} {}\n", rounded_quantity(remedy.saving), remedy.name,
+                         remedy.cost);
     }
   }
   if (!request.card) return out;
   if (e.device() <= *request.card) {
-    return out + fmt::format("\nfits a card of {}, with {} to spare\n", size_text(*request.card),
-                             size_text(*request.card - e.device()));
+    return out + fmt::format("\nfits a card of {}, with {} to spare\n",
+                             rounded_quantity(*request.card),
+                             rounded_quantity(*request.card - e.device()));
   }
   const Plan plan = plan_to_fit(request.shape, request.work, *request.card);
-  out += fmt::format("\nto fit a card of {} ({} too much)\n", size_text(*request.card),
-                     size_text(e.device() - *request.card));
+  out += fmt::format("\nto fit a card of {} ({} too much)\n", rounded_quantity(*request.card),
+                     rounded_quantity(e.device() - *request.card));
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    out += fmt::format("  {:>2}. {:<46} -> {}\n", i + 1, plan.steps[i], size_text(plan.device[i]));
+    out += fmt::format("  {:>2}. {:<46} -> {}\n", i + 1, plan.steps[i],
+                       rounded_quantity(plan.device[i]));
   }
   if (!plan.fits)
     out += "  nothing known is enough: a larger card, more cards, or a smaller model\n";
@@ -131,14 +129,14 @@ std::string against_text(const EstimateRequest& request, const Estimate& e) {
       estimated_work += estimated;
       measured_work += measured;
     }
-    out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", name, size_text(estimated),
-                       size_text(measured), error_text(estimated, measured));
+    out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", name, rounded_quantity(estimated),
+                       rounded_quantity(measured), error_text(estimated, measured));
   }
-  out +=
-      fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "all but the states", size_text(estimated_work),
-                  size_text(measured_work), error_text(estimated_work, measured_work));
-  out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "peak", size_text(e.peak.bytes),
-                     size_text(m.peak), error_text(e.peak.bytes, m.peak));
+  out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "all but the states",
+                     rounded_quantity(estimated_work), rounded_quantity(measured_work),
+                     error_text(estimated_work, measured_work));
+  out += fmt::format("  {:<22}{:>14}{:>14}{:>12}\n", "peak", rounded_quantity(e.peak.bytes),
+                     rounded_quantity(m.peak), error_text(e.peak.bytes, m.peak));
   const Bytes tokens_layers =
       static_cast<Bytes>(request.work.batch) * static_cast<Bytes>(request.work.seq) *
       static_cast<Bytes>(request.shape.hidden) * static_cast<Bytes>(request.shape.layers);

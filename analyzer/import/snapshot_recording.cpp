@@ -9,18 +9,13 @@
 #include "import/snapshot_reader.h"
 #include "import/unpickler.h"
 #include "import/value_store.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
 
 constexpr uint32_t kEntryFlags =
     kEventExpandable | kEventSmallPool | kEventPendingFree | kEventPrivatePool;
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes >= kGiB) return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / kGiB);
-  if (bytes >= kMiB) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / kMiB);
-  return fmt::format("{} bytes", bytes);
-}
 
 bool is_block(EventKind kind) {
   return kind == EventKind::block_alloc || kind == EventKind::block_free ||
@@ -110,7 +105,7 @@ void SnapshotRecording::explain_history(const DeviceHistory& history) {
     note(
         fmt::format("the trace lost its beginning: {} in {} blocks were there before its first "
                     "event ({}); they are reconstructed from the final state",
-                    bytes_text(requested), history.blocks.size(),
+                    quantity(requested), history.blocks.size(),
                     !has_blocks ? "it holds no allocation"
                     : round     ? fmt::format("its ring buffer of {} entries was full", count)
                                 : "recording began late, or its ring buffer was full"));

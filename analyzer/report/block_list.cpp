@@ -8,8 +8,9 @@
 #include "attribution/module_path.h"
 #include "report/build_report.h"
 #include "report/json_report.h"
-#include "report/units.h"
 #include "trace/input_error.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {

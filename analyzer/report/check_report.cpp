@@ -6,7 +6,8 @@
 
 #include "report/json_report.h"
 #include "report/text_report.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -109,7 +110,7 @@ std::string text_check(const CheckReport& report) {
                  grouped(timeline.anomalies.witness_checks),
                  grouped(timeline.anomalies.witness_allocated_wrong +
                          timeline.anomalies.witness_reserved_wrong));
-  for (const std::string& note : report.info.notes) out += wrapped("  note: " + note, 4) + "\n";
+  for (const std::string& note : report.info.notes) out += paragraph("  note: ", note);
   return out;
 }
 

@@ -4,12 +4,11 @@
 #include <cstdlib>
 
 #include "report/difference.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
-
-constexpr size_t kWidth = 92;
 
 uint64_t magnitude(int64_t bytes) {
   return static_cast<uint64_t>(std::llabs(bytes));
@@ -49,7 +48,7 @@ void append_table(std::string& out, std::string_view title, const std::vector<Ch
     }
     out += '\n';
     if (!change.moved_from.empty())
-      out += fmt::format("      was {}\n", shortened(change.moved_from, kWidth - 10));
+      out += fmt::format("      was {}\n", shortened(change.moved_from, kReportWidth - 10));
   }
   if (shown == 0) out += "  (nothing changed)\n";
   if (hidden != 0)

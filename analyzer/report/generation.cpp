@@ -9,8 +9,8 @@
 
 #include "attribution/evidence.h"
 #include "replay/progress.h"
-#include "report/units.h"
 #include "trace/input_error.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "report/markdown_report.h"
 #include "report/text_report.h"
+#include "wording/lines.h"
 
 namespace vramtrack {
 namespace {

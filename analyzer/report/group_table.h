@@ -8,7 +8,7 @@
 #include <string>
 
 #include "report/report_data.h"
-#include "report/units.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 

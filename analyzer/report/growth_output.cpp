@@ -6,12 +6,11 @@
 
 #include "report/growth_answers.h"
 #include "report/growth_table.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
-
-constexpr size_t kWidth = 92;
 
 std::string exponent_text(const GrowthRow& row) {
   if (!row.exponent) return "-";

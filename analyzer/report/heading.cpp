@@ -4,16 +4,10 @@
 
 #include <algorithm>
 
-#include "report/units.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
 
 bool only_cpu(const Report& report) {
   return !report.devices.empty() &&
@@ -71,7 +65,8 @@ std::string heading(const Report& report) {
 }
 
 std::string subject(const Report& report) {
-  return report.info.command.empty() ? report.info.path : joined(report.info.command);
+  return report.info.command.empty() ? report.info.path
+                                     : fmt::format("{}", fmt::join(report.info.command, " "));
 }
 
 std::string device_title(const DeviceReport& device) {
@@ -105,8 +100,7 @@ std::string verdict(const Report& report, const DeviceReport& device) {
                        when(device.moment), quantity(device.moment.totals.in_use),
                        quantity(device.moment.allocated));
     if (!device.course.ooms.empty()) {
-      text += fmt::format(" It ran out of memory {} time{}.", device.course.ooms.size(),
-                          device.course.ooms.size() == 1 ? "" : "s");
+      text += fmt::format(" It ran out of memory {}.", counted(device.course.ooms.size(), "time"));
     }
   }
   const std::string rows = largest_rows(device.moment);

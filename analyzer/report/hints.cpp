@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "diagnosis/recording_diagnosis.h"
-#include "report/units.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {

@@ -7,14 +7,11 @@
 #include <cmath>
 
 #include "report/text_report.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
-
-std::string count_of(size_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : what.ends_with("s") ? "es" : "s");
-}
 
 std::string command_of(const JobProcess& process) {
   return process.command.empty() ? "(unknown command)"
@@ -81,9 +78,9 @@ std::string job_text(const JobReport& report) {
   std::string out = simulated ? "simulated: " : "";
   out += fmt::format("{} found ({}, {} with a context; idle after {:.0f} s)\n",
                      report.idle.empty() ? "no forgotten process"
-                                         : count_of(report.idle.size(), "forgotten process"),
-                     count_of(report.processes.size(), "recording"), holding, report.idle_after_s);
-  for (const std::string& note : report.notes) out += wrapped("note: " + note, 6) + "\n";
+                                         : counted(report.idle.size(), "forgotten process"),
+                     counted(report.processes.size(), "recording"), holding, report.idle_after_s);
+  for (const std::string& note : report.notes) out += paragraph("note: ", note);
   out += "\n";
   for (const IdleProcess& idle : report.idle) append_idle(out, report, idle);
   for (const IdleProcess& silent : report.silent)

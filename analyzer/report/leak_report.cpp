@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "attribution/call_site.h"
 #include "report/text_report.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
-
-std::string bytes_text(double bytes) {
-  const auto magnitude = static_cast<uint64_t>(std::llround(std::fabs(bytes)));
-  return (bytes < 0 ? "-" : "") + quantity(magnitude);
-}
 
 std::string_view per(const LeakReport& report) {
   return report.by_step ? "step" : report.by_period ? "period" : "sample";
@@ -34,10 +29,9 @@ void append_graph_pools(std::string& out, const GraphPoolSite& site) {
   constexpr size_t kMost = 4;
   const std::vector<GraphPool>& pools = site.last_pools;
   for (size_t i = 0; i < pools.size() && i < kMost; ++i)
-    out +=
-        fmt::format("   pool at {:#x}: {} in {} segment{} for {} graph{}\n", pools[i].address,
-                    quantity(pools[i].bytes), pools[i].segments, pools[i].segments == 1 ? "" : "s",
-                    pools[i].graphs, pools[i].graphs == 1 ? "" : "s");
+    out += fmt::format("   pool at {:#x}: {} in {} for {}\n", pools[i].address,
+                       quantity(pools[i].bytes), counted(pools[i].segments, "segment"),
+                       counted(pools[i].graphs, "graph"));
   if (pools.size() > kMost)
     out += fmt::format("   and {} pools of {} to {}\n", pools.size() - kMost,
                        quantity(pools.back().bytes), quantity(pools[kMost].bytes));
@@ -54,14 +48,14 @@ void append_finding(std::string& out, size_t number, const LeakFinding& finding,
       finding.live_blocks > 0 ? fmt::format("held now in {:.0f} blocks", finding.live_blocks)
       : finding.kind == LeakFinding::Kind::fragmentation ? "reserved now and not used"
                                                          : "now";
-  out += fmt::format("   {} per {} ({} to {}), {} since {} {}, {} {}\n",
-                     bytes_text(finding.bytes_per_step), per(report),
-                     bytes_text(finding.bytes_per_step_low),
-                     bytes_text(finding.bytes_per_step_high), bytes_text(finding.grown_bytes),
-                     per(report), finding.first_step, bytes_text(finding.live_bytes), held);
+  out += fmt::format(
+      "   {} per {} ({} to {}), {} since {} {}, {} {}\n", rounded_quantity(finding.bytes_per_step),
+      per(report), rounded_quantity(finding.bytes_per_step_low),
+      rounded_quantity(finding.bytes_per_step_high), rounded_quantity(finding.grown_bytes),
+      per(report), finding.first_step, rounded_quantity(finding.live_bytes), held);
   if (finding.standard_error > 0)
     out += fmt::format("   sampled: what is held is estimated, standard error {}\n",
-                       bytes_text(finding.standard_error));
+                       rounded_quantity(finding.standard_error));
   if (finding.steps_to_oom)
     out += fmt::format("   at this rate the device is full in {:.0f} {}s\n", *finding.steps_to_oom,
                        per(report));
@@ -170,8 +164,8 @@ std::string leak_text(const LeakReport& report, const Recording& recording, size
                        report.warm_up_samples);
   if (report.by_period)
     out += wrapped("note: each period begins with a block of " + report.period_site, 6) + "\n";
-  for (const std::string& note : report.notes) out += wrapped("note: " + note, 6) + "\n";
-  for (const std::string& note : recording.info().notes) out += wrapped("note: " + note, 6) + "\n";
+  for (const std::string& note : report.notes) out += paragraph("note: ", note);
+  for (const std::string& note : recording.info().notes) out += paragraph("note: ", note);
   size_t number = 0;
   for (const LeakFinding& finding : report.findings) {
     if (number == top) {
@@ -182,8 +176,8 @@ std::string leak_text(const LeakReport& report, const Recording& recording, size
   }
   if (!report.not_leaks.empty()) out += "\ngrowth that is no leak\n";
   for (const LeakFinding& finding : report.not_leaks)
-    out += fmt::format("  {} per {}  {}: {}\n", bytes_text(finding.bytes_per_step), per(report),
-                       shortened(finding.site, 40), name_of(finding.kind));
+    out += fmt::format("  {} per {}  {}: {}\n", rounded_quantity(finding.bytes_per_step),
+                       per(report), shortened(finding.site, 40), name_of(finding.kind));
   append_never_freed(out, report, top);
   return out;
 }

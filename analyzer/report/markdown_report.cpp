@@ -8,7 +8,7 @@
 #include "report/group_table.h"
 #include "report/heading.h"
 #include "report/text_report.h"
-#include "report/units.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {

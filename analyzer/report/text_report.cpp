@@ -8,7 +8,8 @@
 #include "attribution/call_site.h"
 #include "report/group_table.h"
 #include "report/heading.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -139,8 +140,7 @@ class TextWriter {
            quantity(host.pinned + host.vmm_host), quantity(host.registered));
     }
     if (course.failed_requests != 0) {
-      line("  the driver refused {} request{}", grouped(course.failed_requests),
-           course.failed_requests == 1 ? "" : "s");
+      line("  the driver refused {}", counted(course.failed_requests, "request"));
     }
   }
 
@@ -218,31 +218,6 @@ class TextWriter {
 };
 
 }  // namespace
-
-std::string wrapped(std::string_view text, size_t indent) {
-  const size_t leading = std::min(text.find_first_not_of(' '), text.size());
-  std::string out(leading, ' ');
-  size_t column = leading;
-  bool first = true;
-  text.remove_prefix(leading);
-  while (!text.empty()) {
-    const size_t length = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, length);
-    if (!first && column + 1 + word.size() > kReportWidth) {
-      out += '\n';
-      out.append(indent, ' ');
-      column = indent;
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    first = false;
-    out += word;
-    column += word.size();
-    text.remove_prefix(std::min(length + 1, text.size()));
-  }
-  return out;
-}
 
 std::string_view name_of(RingPeak what) {
   switch (what) {

@@ -9,15 +9,10 @@
 
 namespace vramtrack {
 
-inline constexpr size_t kReportWidth = 92;
-
 // "allocated": what a maximum of before a ring is of.
 std::string_view name_of(RingPeak what);
 
 std::string text_report(const Report& report);
-
-// Breaks a text into lines of at most kReportWidth columns, later ones indented.
-std::string wrapped(std::string_view text, size_t indent = 0);
 
 // One row of a category table, largest category first and each followed by its sub-rows.
 struct TableRow {

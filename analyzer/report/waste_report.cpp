@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "report/json_report.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -44,9 +45,8 @@ void append_finding(std::string& out, size_t number, const WasteFinding& finding
   const uint64_t peak = report.peaks.at(finding.device);
   out +=
       fmt::format("\n{}. {}: {}\n", number, shortened(finding.site, 50), sentence_of(finding.kind));
-  out += fmt::format("   {} at one time, {} block{} in all; {:.2f} GiB s\n",
-                     quantity(finding.bytes), grouped(finding.blocks),
-                     finding.blocks == 1 ? "" : "s", finding.byte_seconds / (1 << 30));
+  out += fmt::format("   {} at one time, {} in all; {:.2f} GiB s\n", quantity(finding.bytes),
+                     counted(finding.blocks, "block"), finding.byte_seconds / (1 << 30));
   out += fmt::format("   longest: {}\n", length_text(report, finding));
   out += neighbour_text(recording, "last used by", finding.before);
   out += neighbour_text(recording, "next used by", finding.after);

@@ -8,7 +8,8 @@
 
 #include "attribution/call_site.h"
 #include "report/json_report.h"
-#include "report/units.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 namespace vramtrack {
 namespace {
@@ -20,10 +21,6 @@ constexpr std::array<std::string_view, 12> kMemoryNames = {
 std::string_view memory_name(Memory memory) {
   const auto index = static_cast<size_t>(memory);
   return index < kMemoryNames.size() ? kMemoryNames[index] : kMemoryNames[0];
-}
-
-std::string counted(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
 }
 
 std::string verdict(const WitnessAudit& audit) {

@@ -10,9 +10,10 @@
 #include "report/json_report.h"
 #include "report/markdown_report.h"
 #include "report/text_report.h"
-#include "report/units.h"
 #include "support/scratch.h"
 #include "trace/input_error.h"
+#include "wording/lines.h"
+#include "wording/units.h"
 
 using namespace vramtrack;
 using namespace vramtrack::test;
@@ -131,7 +132,7 @@ TEST_CASE("An OOM is the default moment and is said first") {
   CHECK(report.devices[0].moment.moment.name == "oom");
   CHECK(report.devices[0].moment.allocated == 170 * kMiB);
   CHECK_THAT(verdict(report, report.devices[0]),
-             Contains("Out of memory") && Contains("step 2") && Contains("asked for 0.68 GiB"));
+             Contains("Out of memory") && Contains("step 2") && Contains("asked for 700.00 MiB"));
   const Report peak = golden.report({.at = "allocated-peak"});
   CHECK_THAT(verdict(peak, peak.devices[0]), Contains("ran out of memory 1 time"));
   CHECK_THROWS_AS(Golden().report({.at = "oom"}), InputError);
@@ -147,7 +148,7 @@ TEST_CASE("Text says where the numbers are from, what was lost, and fits the ter
     expect_narrow(text);
     CHECK_THAT(text, Catch::Matchers::StartsWith("SIMULATED GPU"));
     CHECK_THAT(text, Contains("12,345 dropped") && Contains("12,345 events were lost"));
-    CHECK_THAT(text, Contains("parameters") && Contains("0.37 GiB in use"));
+    CHECK_THAT(text, Contains("parameters") && Contains("375.00 MiB in use"));
     CHECK_THAT(text, Contains("killed or still runs"));
   }
   CHECK_THAT(text_report(Golden().report()), Catch::Matchers::StartsWith("Measured on a GPU"));
@@ -217,9 +218,18 @@ TEST_CASE("Numbers are printed in the unit of their size") {
   CHECK(quantity(0) == "0 bytes");
   CHECK(quantity(3 * kMiB / 2) == "1.50 MiB");
   CHECK(quantity(uint64_t{5} << 30) == "5.00 GiB");
+  CHECK(quantity(1023 * kMiB) == "1023.00 MiB");
+  CHECK(signed_quantity(INT64_MIN) == "-8589934592.00 GiB");
+  CHECK(signed_quantity(2048) == "+2.00 KiB");
+  CHECK(rounded_quantity(-1.5 * kMiB) == "-1.50 MiB");
+  CHECK(rounded_quantity(1e30L) == quantity(UINT64_MAX));
+  CHECK(counted(1, "step") == "1 step");
+  CHECK(counted(1200, "process") == "1,200 processes");
   CHECK(grouped(1234567) == "1,234,567");
   CHECK(grouped(123) == "123");
   CHECK(shortened("abcdefghij", 7) == "ab...ij");
   CHECK(percent(1, 3) == "33.3");
   CHECK(wrapped("  one two") == "  one two");
+  const std::string word(kReportWidth / 2, 'w');
+  CHECK(paragraph("  a:  ", word + " " + word) == "  a:  " + word + "\n      " + word + "\n");
 }

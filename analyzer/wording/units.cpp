@@ -1,6 +1,8 @@
-#include "report/units.h"
+#include "wording/units.h"
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace vramtrack {
 namespace {
@@ -25,13 +27,25 @@ std::string Unit::quantity(uint64_t amount) const {
 
 Unit unit_for(uint64_t largest) {
   for (const Unit& unit : kUnits) {
-    if (static_cast<double>(largest) >= unit.bytes / 4) return unit;
+    if (static_cast<double>(largest) >= unit.bytes) return unit;
   }
   return {"bytes", 1};
 }
 
 std::string quantity(uint64_t bytes) {
   return unit_for(bytes).quantity(bytes);
+}
+
+std::string signed_quantity(int64_t bytes) {
+  const auto magnitude = static_cast<uint64_t>(bytes);
+  return bytes < 0 ? "-" + quantity(0 - magnitude) : "+" + quantity(magnitude);
+}
+
+std::string rounded_quantity(long double bytes) {
+  constexpr long double kTwoTo64 = 18446744073709551616.0L;
+  const long double rounded = std::round(std::fabs(bytes));
+  const uint64_t magnitude = rounded < kTwoTo64 ? static_cast<uint64_t>(rounded) : UINT64_MAX;
+  return (bytes < 0 ? "-" : "") + quantity(magnitude);
 }
 
 std::string percent(uint64_t part, uint64_t whole) {
@@ -49,12 +63,9 @@ std::string grouped(uint64_t number) {
   return digits;
 }
 
-std::string shortened(std::string_view text, size_t width) {
-  if (text.size() <= width) return std::string(text);
-  if (width <= 3) return std::string(text.substr(0, width));
-  const size_t head = (width - 3) / 2;
-  const size_t tail = width - 3 - head;
-  return std::string(text.substr(0, head)) + "..." + std::string(text.substr(text.size() - tail));
+std::string counted(uint64_t number, std::string_view noun) {
+  const std::string_view ending = number == 1 ? "" : noun.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(number), noun, ending);
 }
 
 }  // namespace vramtrack
