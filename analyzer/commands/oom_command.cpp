@@ -49,6 +49,8 @@ void print_json(const nlohmann::ordered_json& json) {
 
 void explain_message(const OomOptions& options) {
   const std::string text = options.message == "-" ? read_standard_input() : options.message;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw InputError("the text is empty; give the error as it was printed, or a log that holds it");
   const auto diagnosis = diagnose_text(text);
   if (!diagnosis) {
     if (options.json) {

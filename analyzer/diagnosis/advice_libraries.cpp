@@ -125,6 +125,28 @@ std::optional<Advice> sglang_fraction(const AdviceContext& c) {
                "less room for activations: too high, and the OOM comes later");
 }
 
+std::optional<Advice> prefill_tokens(const AdviceContext& c) {
+  const std::string tokens = detail(c, "prefill_tokens");
+  if (tokens.empty()) return std::nullopt;
+  return piece("lower --max-batch-prefill-tokens below " + tokens +
+                   (detail(c, "total_tokens").empty()
+                        ? ""
+                        : ", or --max-batch-total-tokens below " + detail(c, "total_tokens")) +
+                   "; quantise the weights or use more shards where long prompts are needed",
+               "the engine tries a batch of that length when it starts",
+               "longer prompts are refused, or wait");
+}
+
+std::optional<Advice> placed_on_the_cpu(const AdviceContext& c) {
+  if (detail(c, "device_map").empty()) return std::nullopt;
+  return piece(
+      "free the card first, quantise to 4 bit, or use more devices; with "
+      "llm_int8_enable_fp32_cpu_offload=True and a device_map of your own the rest stays on the "
+      "CPU",
+      "modules were placed on the CPU because the devices were full",
+      "modules on the CPU are slow and stay unquantised");
+}
+
 std::optional<Advice> compute_buffer(const AdviceContext& c) {
   if (c.library != "llama.cpp/ggml" || c.kind != MessageKind::device) return std::nullopt;
   if (detail(c, "buffer") == "compute") {
@@ -168,6 +190,19 @@ std::optional<Advice> leave_room(const AdviceContext& c) {
                           : "a few hundred MiB for the pool");
 }
 
+// Who set a limit on host memory, and how to raise it. Empty where nobody did.
+std::string larger_share(std::string_view library) {
+  if (library == "Slurm") return "ask for more with --mem or --mem-per-cpu";
+  if (library == "Docker/Kubernetes") {
+    return "raise the container's memory limit (resources.limits.memory, docker run --memory)";
+  }
+  if (library == "Ray") {
+    return "fewer tasks at once on a node (num_cpus per task), or a higher "
+           "RAY_memory_usage_threshold";
+  }
+  return {};
+}
+
 std::optional<Advice> host_memory(const AdviceContext& c) {
   if (c.audit.verdict != OomVerdict::host_memory) return std::nullopt;
   if (c.library == "Windows") {
@@ -181,6 +216,17 @@ std::optional<Advice> host_memory(const AdviceContext& c) {
   if (!detail(c, "unified").empty()) {
     return piece("free host memory: caches, a desktop, swap on zram",
                  "CPU and GPU share the memory", "none");
+  }
+  const std::string larger = larger_share(c.library);
+  if (!larger.empty()) {
+    return piece(larger + "; fewer data loader workers, a smaller prefetch_factor, less offloading",
+                 "the limit on host memory was reached, not the machine's end",
+                 "less for other jobs");
+  }
+  if (c.library == "Ollama") {
+    return piece("a smaller model or quantisation, or close other programs; more swap also counts",
+                 "the model is loaded only where free memory and swap hold it",
+                 "quality, or speed");
   }
   return piece(
       "fewer data loader workers, a smaller prefetch_factor, pin_memory=False, less offloading",
@@ -232,6 +278,8 @@ constexpr std::array kRules = {
     AdviceRule{"batched-tokens", smaller_peak},
     AdviceRule{"lower-utilization", lower_utilization},
     AdviceRule{"mem-fraction-static", sglang_fraction},
+    AdviceRule{"prefill-tokens", prefill_tokens},
+    AdviceRule{"device-map", placed_on_the_cpu},
     AdviceRule{"ggml-buffer", compute_buffer},
     AdviceRule{"jax-preallocation", jax_pool},
     AdviceRule{"tensorflow-growth", tensorflow_growth},

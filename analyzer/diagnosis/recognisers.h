@@ -67,7 +67,7 @@ OomMessage message_at(const Candidate& candidate, std::string_view library, std:
 
 std::span<const Recogniser> pytorch_recognisers();
 std::span<const Recogniser> compiler_recognisers();  // JAX, TensorFlow
-std::span<const Recogniser> serving_recognisers();   // vLLM, SGLang, llama.cpp
+std::span<const Recogniser> serving_recognisers();   // vLLM, SGLang, TGI, llama.cpp
 std::span<const Recogniser> library_recognisers();   // CuPy, RMM, TensorRT, NCCL, cuBLAS ...
 std::span<const Recogniser> host_recognisers();      // host memory, and what is no OOM at all
 

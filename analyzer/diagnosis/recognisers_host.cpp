@@ -45,6 +45,58 @@ constexpr char kNoMemory[] = "ENOMEM";
 constexpr char kPytorch[] = "PyTorch";
 constexpr char kShared[] = "shared memory of the data loader (/dev/shm)";
 
+constexpr char kContainer[] = "Docker/Kubernetes";
+constexpr char kContainerKilled[] = "container killed at its memory limit";
+constexpr char kSlurm[] = "Slurm";
+constexpr char kStepKilled[] = "step killed at the memory that the job asked for";
+
+// "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have been
+// OOM Killed."; older: "... oom-kill event(s) in StepId=123.batch cgroup. Some of your processes
+// may have been killed by the cgroup out-of-memory handler."
+std::optional<OomMessage> read_slurm(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, kSlurm, kStepKilled, MessageKind::host);
+  const std::string_view window = candidate.window().substr(0, 160);
+  message.end = candidate.at + 16;
+  for (const std::string_view ending : {"oomkilled", "out-of-memoryhandler"}) {
+    const size_t at = window.find(ending);
+    if (at != std::string_view::npos) message.end = candidate.at + at + ending.size();
+  }
+  return message;
+}
+
+// "Task was killed due to the node running low on memory. Memory on the node (...) where the task
+// (..., memory used=12.18GB) was running was 21.91GB / 33.28GB (0.658), which exceeds ..."
+std::optional<OomMessage> read_ray(const Candidate& candidate) {
+  OomMessage message =
+      message_at(candidate, "Ray", "worker killed by Ray's own memory monitor", MessageKind::host);
+  const std::string_view window = candidate.window().substr(0, 700);
+  if (const auto used = size_after(window, "wasrunningwas")) {
+    message.sizes.emplace(SizeKind::required, *used);
+    const size_t slash = window.find('/', window.find("wasrunningwas"));
+    const auto total = slash == std::string_view::npos || slash + 1 >= window.size()
+                           ? std::nullopt
+                           : read_size(window, slash + 1);
+    if (total) message.sizes.emplace(SizeKind::available, total->size);
+  }
+  message.end = candidate.at + 40;
+  return message;
+}
+
+// "model requires more system memory (164.8 GiB) than is available (13.4 GiB)"
+std::optional<OomMessage> read_ollama(const Candidate& candidate) {
+  OomMessage message =
+      message_at(candidate, "Ollama", "model larger than the free host memory", MessageKind::host);
+  const std::string_view window = candidate.window().substr(0, 120);
+  if (const auto needed = size_after(window, "requiresmoresystemmemory(")) {
+    message.sizes.emplace(SizeKind::required, *needed);
+  }
+  if (const auto there = size_after(window, "thanisavailable(")) {
+    message.sizes.emplace(SizeKind::available, *there);
+  }
+  message.end = candidate.at + 40;
+  return message;
+}
+
 // "cannot allocate memory in static TLS block" is a loader's complaint about thread-local storage.
 std::optional<OomMessage> read_enomem(const Candidate& candidate) {
   if (candidate.window().substr(0, 64).find("statictls") != std::string_view::npos) {
@@ -109,7 +161,16 @@ constexpr std::array kRecognisers = {
     Recogniser{"outofmemory:killedprocess", read_host<kLinux, kKilled>},
     Recogniser{"cgroupoutofmemory", read_host<kLinux, kKilled>},
     Recogniser{"invokedoom-killer", read_host<kLinux, kKilled>},
-    Recogniser{"oom-killevent", read_host<kLinux, kKilled>},
+    Recogniser{"oom-killevent", read_slurm},
+    Recogniser{"oom_killevent", read_slurm},
+    Recogniser{"exceededstepmemorylimit", read_host<kSlurm, kStepKilled>},
+    Recogniser{"exceededjobmemorylimit", read_host<kSlurm, kStepKilled>},
+    Recogniser{"reason:oomkilled", read_host<kContainer, kContainerKilled>},
+    Recogniser{"\"reason\":\"oomkilled\"", read_host<kContainer, kContainerKilled>},
+    Recogniser{"\"oomkilled\":true", read_host<kContainer, kContainerKilled>},
+    Recogniser{"taskwaskilledduetothenoderunninglowonmemory", read_ray},
+    Recogniser{"killedduetomemorypressure(oom)", read_ray},
+    Recogniser{"requiresmoresystemmemory(", read_ollama},
     Recogniser{"oom-kill:", read_host<kLinux, kKilled>},
     Recogniser{"cannotallocatememory", read_enomem},
     Recogniser{"dataloaderworker(pid", read_worker},

@@ -139,6 +139,31 @@ std::optional<OomMessage> read_sglang(const Candidate& candidate) {
   return message;
 }
 
+// "Not enough memory to handle 4096 prefill tokens. You need to decrease
+// `--max-batch-prefill-tokens`"; older: "... 16000 total tokens with 2 prefill tokens ..."
+std::optional<OomMessage> read_tgi(const Candidate& candidate) {
+  const std::string_view window = candidate.window().substr(0, 200);
+  const size_t end = window.find("prefilltokens");
+  if (end == std::string_view::npos) return std::nullopt;
+  OomMessage message = message_at(candidate, "Text Generation Inference",
+                                  "warm-up with a batch of full length", MessageKind::budget);
+  const std::string_view first = number_after(window, "tohandle");
+  const std::string_view prefill = number_after(window, "totaltokenswith");
+  message.details["prefill_tokens"] = prefill.empty() ? first : prefill;
+  if (!prefill.empty()) message.details["total_tokens"] = first;
+  message.end = candidate.at + end;
+  return message;
+}
+
+// Raised by Transformers where Accelerate's device map left modules for the CPU.
+std::optional<OomMessage> read_device_map(const Candidate& candidate) {
+  OomMessage message = message_at(candidate, "Transformers", "quantised weights beyond the devices",
+                                  MessageKind::budget);
+  message.details["device_map"] = "cpu or disk";
+  message.end = candidate.at + 43;
+  return message;
+}
+
 // llama.cpp prints the card's room when it picks a device, and a table at the end.
 void read_ggml_surroundings(const Candidate& candidate, const std::string& backend,
                             OomMessage& message) {
@@ -244,6 +269,8 @@ constexpr std::array kRecognisers = {
     Recogniser{"freememoryondevice", read_startup},
     Recogniser{"outofmemoryoccurredwhenwarmingup", read_warm_up},
     Recogniser{"notenoughmemory.pleasetry", read_sglang},
+    Recogniser{"notenoughmemorytohandle", read_tgi},
+    Recogniser{"somemodulesaredispatchedonthecpuorthedisk", read_device_map},
     Recogniser{"_buffer_type_alloc_buffer:", read_ggml_buffer},
     Recogniser{"bufferofsize", read_ggml_sized},
     Recogniser{"ofpinnedmemory", read_ggml_pinned},

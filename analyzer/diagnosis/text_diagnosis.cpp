@@ -82,7 +82,7 @@ std::string text(const PrintedSize& size) {
   return bytes_text(size.bytes);
 }
 
-// vLLM and SGLang: what the engine wanted within its share of the card.
+// vLLM, SGLang and others: what the engine wanted within its share of the card.
 void audit_budget(const OomMessage& message, OomAudit& result) {
   const auto budget = message.size(SizeKind::budget);
   const auto weights = message.size(SizeKind::weights);
@@ -136,6 +136,21 @@ void audit_budget(const OomMessage& message, OomAudit& result) {
                     message.details.contains("max_model_len") ? message.details.at("max_model_len")
                                                               : "more"),
         result);
+  }
+  if (message.details.contains("prefill_tokens")) {
+    return conclude(OomVerdict::capacity, Confidence::medium,
+                    fmt::format("beside the weights there is no room for a batch of {} prefill "
+                                "tokens, which the engine tries when it starts",
+                                message.details.at("prefill_tokens")),
+                    result);
+  }
+  if (message.details.contains("device_map")) {
+    conclude(OomVerdict::capacity, Confidence::medium,
+             "the weights, quantised as they are, do not all fit into what was free on the devices "
+             "when the model was placed",
+             result);
+    result.also_possible.push_back(OomVerdict::other_process);
+    return;
   }
   conclude(
       OomVerdict::capacity, Confidence::low,
@@ -202,6 +217,10 @@ void audit_host(const OomMessage& message, OomAudit& result) {
   const auto ask = message.size(SizeKind::ask);
   std::string reason = "host memory ran out, not the GPU's: " + message.form;
   if (ask) reason += fmt::format(" ({} asked for)", text(*ask));
+  const auto required = message.size(SizeKind::required);
+  const auto available = message.size(SizeKind::available);
+  if (required && available)
+    reason += fmt::format(" ({} of {})", text(*required), text(*available));
   const bool shared = message.details.contains("unified");
   if (shared) {
     reason = fmt::format(

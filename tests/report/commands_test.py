@@ -195,6 +195,7 @@ def test_usage(folder):
     expect_refusal(["report", "FILE", "--at", "mark:nowhere"], path, "a mark that is not there")
     expect_refusal(["report", "FILE", "--at", "oom"], path, "a job without an OOM")
     expect_refusal(["blocks", "FILE", "--at", "oom"], path, "a job without an OOM")
+    expect_refusal(["oom", "--message", " \n"], path, "an empty message")
     expect(run(["--version"]).returncode == 0, "--version")
 
 
