@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "commands/latest_recording.h"
-#include "diagnosis/fragmentation_report.h"
+#include "diagnosis/fragmentation/fragmentation_report.h"
 #include "import/open.h"
 #include "trace/input_error.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "commands/latest_recording.h"
-#include "diagnosis/oom_recording_report.h"
-#include "diagnosis/oom_text_report.h"
-#include "diagnosis/text_diagnosis.h"
+#include "diagnosis/oom/oom_recording_report.h"
+#include "diagnosis/oom/oom_text_report.h"
+#include "diagnosis/oom/text_diagnosis.h"
 #include "import/open.h"
 #include "trace/input_error.h"
 

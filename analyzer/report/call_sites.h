@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "diagnosis/oom_holders.h"
+#include "diagnosis/oom/oom_holders.h"
 #include "report/category_table.h"
 
 namespace vramtrack {

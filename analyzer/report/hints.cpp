@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "diagnosis/recording_diagnosis.h"
+#include "diagnosis/oom/recording_diagnosis.h"
 #include "wording/units.h"
 
 namespace vramtrack {

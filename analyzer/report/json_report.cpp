@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "diagnosis/oom_recording_report.h"
+#include "diagnosis/oom/oom_recording_report.h"
 #include "report/group_table.h"
 #include "report/heading.h"
 #include "report/text_report.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/oom_scene.h"
+#include "diagnosis/oom/oom_scene.h"
 #include "report/call_sites.h"
 #include "report/groups.h"
 #include "report/module_tree.h"

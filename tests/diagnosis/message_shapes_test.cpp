@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/oom_message.h"
+#include "diagnosis/message/oom_message.h"
 #include "printed_message.h"
 
 namespace vramtrack {

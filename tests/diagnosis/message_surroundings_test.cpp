@@ -2,7 +2,7 @@
 // The texts follow what their users published; the numbers are theirs.
 #include <catch2/catch.hpp>
 
-#include "diagnosis/text_diagnosis.h"
+#include "diagnosis/oom/text_diagnosis.h"
 
 namespace vramtrack {
 namespace {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/text_diagnosis.h"
+#include "diagnosis/oom/text_diagnosis.h"
 #include "printed_message.h"
 
 namespace vramtrack {

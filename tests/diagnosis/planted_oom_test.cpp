@@ -2,7 +2,7 @@
 // snapshot of a real OOM stands beside them.
 #include <catch2/catch.hpp>
 
-#include "diagnosis/recording_diagnosis.h"
+#include "diagnosis/oom/recording_diagnosis.h"
 #include "import/open.h"
 #include "support/scratch.h"
 #include "support/trace_writer.h"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/fragmentation_report.h"
-#include "diagnosis/segment_map.h"
+#include "diagnosis/fragmentation/fragmentation_report.h"
+#include "diagnosis/fragmentation/segment_map.h"
 #include "import/open.h"
 
 namespace vramtrack {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "diagnosis/oom_text_report.h"
-#include "diagnosis/text_diagnosis.h"
+#include "diagnosis/oom/oom_text_report.h"
+#include "diagnosis/oom/text_diagnosis.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
