@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "trace/chunk_cursor.h"
@@ -29,6 +30,10 @@ uint64_t identity(const ChunkHeader& chunk) {
   return uint64_t{chunk.slot} << 32 | chunk.generation;
 }
 
+uint64_t content_of(const FrameHeader& frame) {
+  return uint64_t{frame.checksum} << 32 | frame.stored_bytes;
+}
+
 // Unpacks at most `raw_bytes`; what claims more, or is no zstd, is damaged.
 bool decompress(std::span<const uint8_t> stored, uint32_t raw_bytes, std::vector<uint8_t>& out) {
   out.resize(raw_bytes);
@@ -46,6 +51,7 @@ class Builder {
     copy_slots();  // before the frames: a chunk that is sealed meanwhile is then found as a frame
     if (index_.ring.area_count != 0) walk_ring();
     walk_frames();
+    judge_stretches();
     add_slots();
     std::stable_sort(
         index_.chunks.begin(), index_.chunks.end(),
@@ -54,11 +60,18 @@ class Builder {
 
  private:
   enum class Verdict { good, damaged, cut_short };
+  // Bytes between whole frames that are none.
+  struct Stretch {
+    uint64_t begin;
+    uint64_t end;
+  };
 
   void copy_slots();
   void add_slots();
   void walk_frames();
   void walk_ring();
+  void judge_stretches();
+  bool is_kept_elsewhere(const FrameHeader& torn);
   uint64_t skip_zeros(uint64_t offset);
   Verdict take_frame(uint64_t offset, const FrameHeader& frame);
   bool take_body(uint64_t offset, const FrameHeader& frame, std::span<const uint8_t> body);
@@ -70,6 +83,9 @@ class Builder {
   const std::function<bool(std::span<const uint8_t>)>& inspect_;
   std::unordered_set<uint64_t> seen_;
   std::vector<std::pair<ChunkHeader, ChunkRef>> slots_;
+  std::vector<Stretch> stretches_;
+  std::unordered_set<uint64_t> whole_;               // content_of() the whole frames
+  std::unordered_map<uint32_t, uint32_t> unsealed_;  // how many chunks in slots have so many bytes
   std::vector<uint8_t> stored_;
   std::vector<uint8_t> raw_;
   uint64_t wasted_bytes_ = 0;
@@ -191,7 +207,7 @@ void Builder::walk_frames() {
     } else if (whole && frame.magic == kFrameMagic) {
       const Verdict verdict = take_frame(offset, frame);
       if (verdict == Verdict::good) {
-        if (damage != kNone) index_.integrity.corrupt_bytes += offset - damage;
+        if (damage != kNone) stretches_.push_back({damage, offset});
         damage = kNone;
         offset = aligned(offset + sizeof(frame) + frame.stored_bytes);
         continue;
@@ -209,6 +225,43 @@ void Builder::walk_frames() {
   }
   // Nothing whole follows: the frame that was being written when the writer was killed.
   if (damage != kNone) index_.integrity.truncated_bytes = file_.size() - damage;
+}
+
+// Threads write their frames side by side. So a kill may leave a torn frame, or a place where none
+// of it was written yet, before one that is whole; and a full disk leaves one where the next had
+// begun. Nothing is lost by either: the chunk is still in its slot, or was written once more.
+void Builder::judge_stretches() {
+  const bool finished = (index_.header.flags & kFileFinished) != 0;
+  for (const auto& [chunk, ref] : slots_) {
+    if (!finished && !seen_.contains(identity(chunk))) ++unsealed_[ref.raw_bytes];
+  }
+  for (const auto& [begin, end] : stretches_) {
+    uint64_t offset = begin;
+    while (offset < end) {
+      FrameHeader frame{};
+      uint8_t head[sizeof(FrameHeader)];
+      if (!file_.read_exactly(offset, head)) break;
+      std::memcpy(&frame, head, sizeof(frame));
+      if (frame.magic == 0) {
+        const uint64_t next = skip_zeros(offset);
+        offset = next == offset ? offset + kAlignment : next;
+        continue;
+      }
+      const uint64_t next = aligned(offset + sizeof(frame) + frame.stored_bytes);
+      if (frame.magic != kFrameMagic || next > end || !is_kept_elsewhere(frame)) break;
+      offset = next;
+    }
+    if (offset < end) index_.integrity.corrupt_bytes += end - begin;
+  }
+}
+
+bool Builder::is_kept_elsewhere(const FrameHeader& torn) {
+  if (torn.type != static_cast<uint16_t>(FrameType::chunk)) return false;
+  if (whole_.contains(content_of(torn))) return true;
+  const auto slot = unsealed_.find(torn.raw_bytes);
+  if (slot == unsealed_.end() || slot->second == 0) return false;
+  --slot->second;
+  return true;
 }
 
 bool Builder::starts_frame_or_ends(uint64_t offset) const {
@@ -258,6 +311,7 @@ bool Builder::take_body(uint64_t offset, const FrameHeader& frame, std::span<con
         ++index_.integrity.duplicate_chunks;
         return true;
       }
+      whole_.insert(content_of(frame));
       add(*chunk, bytes,
           ChunkRef{.offset = offset,
                    .stored_bytes = frame.stored_bytes,

@@ -81,6 +81,7 @@ void TraceWriter::append_frame(FrameType type, const std::vector<uint8_t>& raw) 
     stored.resize(ZSTD_compressBound(raw.size()));
     stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 3));
   }
+  last_frame_ = frames_.size();
   append(frames_, FrameHeader{.magic = kFrameMagic,
                               .type = static_cast<uint16_t>(type),
                               .codec = static_cast<uint16_t>(options_.codec),
@@ -196,6 +197,31 @@ void TraceWriter::free_block(uint64_t address, uint64_t size) {
   event({.kind = EventKind::block_free, .device = 0, .address = address, .size = size});
 }
 
+// Half of each body was written, and of one more frame nothing.
+void TraceWriter::tear() {
+  const auto last = frames_.begin() + static_cast<std::ptrdiff_t>(last_frame_);
+  const std::vector<uint8_t> whole(last, frames_.end());
+  frames_.erase(last, frames_.end());
+  const auto half = [this](size_t begin) {
+    const size_t body = begin + sizeof(FrameHeader);
+    const auto middle = static_cast<std::ptrdiff_t>(body + (frames_.size() - body) / 2);
+    std::fill(frames_.begin() + middle, frames_.end(), uint8_t{0});
+  };
+  if (options_.tear_unsealed) {
+    for (const auto& [thread, chunk] : chunks_) {
+      append_frame(FrameType::chunk, image(chunk));
+      half(last_frame_);
+    }
+    frames_.resize(frames_.size() + 1024);
+  }
+  const size_t copy = frames_.size();
+  if (options_.tear_again) {
+    frames_.insert(frames_.end(), whole.begin(), whole.end());
+    half(copy);
+  }
+  frames_.insert(frames_.end(), whole.begin(), whole.end());
+}
+
 std::vector<uint8_t> TraceWriter::bytes() {
   std::vector<uint8_t> window(size_t{options_.slot_bytes} * options_.slot_count);
   for (auto& [thread, chunk] : chunks_) {
@@ -206,6 +232,7 @@ std::vector<uint8_t> TraceWriter::bytes() {
     }
     if (options_.finished || options_.leave_duplicates) seal(chunk);
   }
+  tear();
   if (options_.finished) append_frame(FrameType::end, {'{', '}'});
 
   FileHeader header{};

@@ -29,6 +29,10 @@ struct TraceOptions {
   bool leave_duplicates = false;  // the last chunk of each thread is in its slot and a frame
   uint64_t dropped_events = 0;
   uint64_t hole_bytes = 0;  // zeros between frames, as reserved space that was never written
+  // Before the last frame: the beginnings of frames for the chunks that stay in the window, as a
+  // kill leaves them that hits several threads while they write.
+  bool tear_unsealed = false;
+  bool tear_again = false;  // before the last frame: a torn copy of it, as a full disk leaves it
 };
 
 class TraceWriter {
@@ -71,6 +75,7 @@ class TraceWriter {
   Chunk& chunk_of(uint32_t thread, size_t room);
   void define(EventKind kind, const std::vector<uint64_t>& head, std::string_view tail);
   void seal(Chunk& chunk);
+  void tear();
   void append_frame(FrameType type, const std::vector<uint8_t>& raw);
   static std::vector<uint8_t> image(const Chunk& chunk);
 
@@ -79,6 +84,7 @@ class TraceWriter {
   std::map<uint32_t, Chunk> chunks_;
   std::map<uint32_t, uint32_t> generations_;
   std::vector<uint8_t> frames_;
+  size_t last_frame_ = 0;  // where it begins in frames_
   uint32_t next_stack_ = 1;
   uint32_t next_code_ = 1;
   uint64_t sequence_ = 0;

@@ -1,10 +1,13 @@
 // Whatever order the chunks of a trace come in, its events come out in theirs, once each.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <random>
 
 #include "support/scratch.h"
 #include "support/trace_writer.h"
 #include "trace/crc32c.h"
+#include "trace/input_error.h"
 #include "trace/trace_file.h"
 
 using namespace vramtrack;
@@ -106,6 +109,35 @@ TEST_CASE("A frame that was being written when the writer died is cut off and co
   expect_all_in_order(events_of(*trace), 1000);
   CHECK(trace->info().integrity.truncated_bytes > 0);
   CHECK(trace->info().integrity.corrupt_chunks == 0);
+}
+
+TEST_CASE(
+    "Frames that a kill tore between whole ones lose nothing, their chunks are in the window") {
+  for (const Codec codec : {Codec::raw, Codec::zstd}) {
+    const Scratch scratch;
+    std::vector<uint8_t> bytes =
+        scattered(5, 3000, {.codec = codec, .finished = false, .tear_unsealed = true});
+    const auto trace = open_trace(scratch.file("t.vrt", bytes));
+    expect_all_in_order(events_of(*trace), 3000);
+    CHECK(trace->info().integrity.corrupt_bytes == 0);
+    // Without these chunks the same bytes are damage.
+    FileHeader header{};
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(header.window_offset),
+              bytes.begin() + static_cast<std::ptrdiff_t>(header.frames_offset), uint8_t{0});
+    CHECK_THROWS_AS(open_trace(scratch.file("f.vrt", bytes)), InputError);
+  }
+}
+
+TEST_CASE("A frame that was written once more after a full disk tore it loses nothing") {
+  for (const bool finished : {false, true}) {
+    const Scratch scratch;
+    const auto trace = open_trace(scratch.file(
+        "t.vrt",
+        scattered(3, 3000, {.codec = Codec::zstd, .finished = finished, .tear_again = true})));
+    expect_all_in_order(events_of(*trace), 3000);
+    CHECK(trace->info().integrity.corrupt_bytes == 0);
+  }
 }
 
 TEST_CASE("Every field of an event survives") {
