@@ -113,7 +113,8 @@ void Evidence::note_size(uint64_t size, const StackTraits& traits) {
   const bool constructs = traits.has(Trait::module_creation) && !traits.has(Trait::module_forward);
   if (constructs && !traits.constructor.empty()) constructors_.insert(traits.constructor);
   // A library's workspace lies under the layer that needs it and has a size of its own.
-  if (size < kTellingSize || traits.has(Trait::blas_workspace)) return;
+  if (size < kTellingSize || traits.has(Trait::blas_workspace) || traits.has(Trait::dropout_states))
+    return;
   const bool forwards = is_forward(traits);
   if (forwards && !traits.has(Trait::autocast)) activation_.insert(size);
   // The operator itself, or a function of that name; not what a softmax that minds rows without any

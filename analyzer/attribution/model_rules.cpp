@@ -71,6 +71,8 @@ std::optional<Verdict> library_workspace(const Block& block, const Scene& scene)
   if (traits.has(Trait::sharding)) return Verdict{Category::communication, "", "made by FSDP", 0.8};
   if (traits.has(Trait::blas_workspace))
     return Verdict{Category::workspace, "", "workspace of a BLAS library", 0.95};
+  if (traits.has(Trait::dropout_states))
+    return Verdict{Category::workspace, "", "random states of cuDNN's dropout", 0.95};
   if (comparable_size(block) == kBlasWorkspace)
     return Verdict{Category::workspace, "",
                    "has exactly the size of PyTorch's cuBLAS workspace (8,519,680 bytes)", 0.9};

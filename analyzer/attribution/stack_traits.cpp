@@ -111,6 +111,7 @@ constexpr std::array kPatterns = std::to_array<Pattern>({
     {Trait::blas_workspace, In::native, "workspace"},
     {Trait::blas_workspace, In::native, "cublascreate"},
     {Trait::blas_workspace, In::native, "getcurrentcudablashandle"},
+    {Trait::dropout_states, In::native, "init_dropout_state"},
     {Trait::cudnn, In::native, "cudnn"},
     {Trait::nccl, In::native, "nccl"},
     {Trait::gradient_buckets, In::native, "c10d::reducer"},

@@ -48,6 +48,7 @@ enum class Trait : uint8_t {
   autocast,
   tensor_creation,  // the allocation is a tensor's, not a raw one
   blas_workspace,
+  dropout_states,  // random states of cuDNN's dropout
   cudnn,
   nccl,
   gradient_buckets,  // DDP's reducer

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kernels/distribution.h"
 #include "kernels/elementwise.h"
 #include "kernels/named.h"
 #include "kernels/reduce.h"
@@ -23,6 +24,7 @@ struct Effects {
   std::optional<ElementwiseKernel> elementwise;
   std::optional<ReduceKernel> reduce;
   NamedKernel named = nullptr;
+  bool distribution = false;
   std::vector<std::size_t> outputs;  // parameters of other kernels that point to what they write
 
   const char* describe() const {
@@ -57,7 +59,9 @@ Effects parse(const char* mangled) {
   effects.elementwise = parse_elementwise(name);
   if (!effects.elementwise) effects.reduce = parse_reduce(name);
   effects.named = find_named_kernel(name.text);
-  if (effects.elementwise || effects.reduce || effects.named) return effects;
+  effects.distribution = is_distribution(name);
+  if (effects.elementwise || effects.reduce || effects.named || effects.distribution)
+    return effects;
   for (std::size_t i = 0; i < name.parameters.size(); ++i) {
     if (points_to_output(name.parameters[i])) effects.outputs.push_back(i);
   }
@@ -106,6 +110,7 @@ void apply_launch_effects(const char* name, void* const* parameters) {
   if (effects.elementwise) apply_elementwise(*effects.elementwise, parameters);
   if (effects.reduce) apply_reduce(*effects.reduce, parameters);
   if (effects.named) effects.named(parameters);
+  if (effects.distribution) apply_distribution(parameters);
   forget_outputs(effects, parameters);
 }
 

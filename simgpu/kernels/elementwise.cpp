@@ -1,5 +1,6 @@
 #include "kernels/elementwise.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -173,11 +174,12 @@ void apply_elementwise(const ElementwiseKernel& kernel, void* const* parameters)
   if (launch.count <= 0) return;
   const bool understood = kernel.functor && read_types(kernel, launch);
   if (understood && launch.count <= kMaxElements) return compute(kernel, launch);
-  // Without type or shape, one block of the smallest size is what surely belongs to the tensor.
-  const std::size_t size =
-      understood && !kernel.strided
-          ? scalar_size(launch.tensors[0].kind) * static_cast<std::size_t>(launch.count)
-          : kSmallestBlock;
+  // Without a type, a byte of each element surely belongs to the tensor; without a shape, one block
+  // of the smallest size.
+  const auto count = static_cast<std::size_t>(launch.count);
+  std::size_t size = kSmallestBlock;
+  if (!kernel.strided)
+    size = understood ? scalar_size(launch.tensors[0].kind) * count : std::max(size, count);
   simgpu_forget(launch.tensors[0].address, size);
 }
 

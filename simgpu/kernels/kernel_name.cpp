@@ -43,6 +43,17 @@ std::vector<std::string_view> parameter_types(std::string_view text) {
   return {};
 }
 
+// Where no name has any: "operator ...", a return type.
+bool has_spaces(std::string_view function) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  for (std::size_t at = function.find(' '); at != std::string_view::npos;
+       at = function.find(' ', at + 1)) {
+    const std::size_t before = kUnnamed.find(' ');
+    if (at < before || function.substr(at - before, kUnnamed.size()) != kUnnamed) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string_view> split_arguments(std::string_view list) {
@@ -72,8 +83,7 @@ KernelName parse_kernel_name(const char* mangled) {
   std::string_view text = name.text;
   if (text.starts_with("void ")) text.remove_prefix(5);
   const std::size_t open = text.find('<');
-  if (open == std::string_view::npos || text.substr(0, open).find(' ') != std::string_view::npos)
-    return name;
+  if (open == std::string_view::npos || has_spaces(text.substr(0, open))) return name;
   const std::size_t close = closing(text, open);
   if (close == std::string_view::npos) return name;
   name.function = text.substr(0, open);

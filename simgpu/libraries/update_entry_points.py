@@ -77,8 +77,20 @@ def imported_names(site):
     return names
 
 
+def expanded(source):
+    """The source with its macros of several entry points written out, as far as their names go."""
+    source = source.replace("\\\n", "\n")
+    for name, parameters, body in re.findall(r"^#define (\w+)\(([\w, ]+)\)[ \n]+((?:  .*\n)+)", source, re.M):
+        for arguments in re.findall(rf"^{name}\(([\w, ]+)\)$", source, re.M):
+            text = re.sub(r"^ +", "", body, flags=re.M)
+            for parameter, argument in zip(parameters.split(", "), arguments.split(", ")):
+                text = re.sub(rf"\b{parameter}\b", argument, text)
+            source += text.replace("##", "")
+    return source
+
+
 def implemented_names(source, pattern):
-    names = set()
+    source, names = expanded(source), set()
     for definition in (rf"^(?:TEXT_)?ENTRY\(({pattern})\)", rf"^FIELD_ENTRIES\(({pattern}),",
                        rf"^FIELD_ENTRIES\(\w+,\s*({pattern}),", rf"visibility\(\"default\"\)\)\) [\w:]+ ({pattern})\("):
         names.update(re.findall(definition, source, re.M))

@@ -8,6 +8,7 @@ namespace simgpu {
 constexpr std::size_t data_type_bytes(int type) {
   switch (type) {
     case 0:   // real float
+    case 6:   // complex half
     case 10:  // int32
       return 4;
     case 1:   // real double

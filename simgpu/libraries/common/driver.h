@@ -18,6 +18,9 @@ __attribute__((weak)) int cuLaunchKernel(void* kernel, unsigned, unsigned, unsig
 __attribute__((weak)) int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from,
                                                std::size_t size, void* stream);
 __attribute__((weak)) int cuCtxGetDevice(int* device);
+__attribute__((weak)) int cuDeviceGetAttribute(int* value, int attribute, int device);
+__attribute__((weak)) int cuMemAlloc_v2(std::uint64_t* address, std::size_t size);
+__attribute__((weak)) int cuMemFree_v2(std::uint64_t address);
 __attribute__((weak)) int simgpu_open_library(int device, const char* library, std::uint64_t bytes);
 __attribute__((weak)) void simgpu_close_library(int device, const char* library,
                                                 std::uint64_t bytes);

@@ -1,5 +1,6 @@
 // cuDNN for the simulated GPU: the handle and the graph API (convolutions and attention in
-// PyTorch), which plans and runs nothing. The older descriptor functions (recurrent networks, CTC)
+// PyTorch), which plans and runs nothing. Of the older interface there is what PyTorch uses for
+// normalization, recurrent networks, spatial transformers and CTC, in files of their own; the rest
 // are stubs.
 #include <algorithm>
 #include <cstdlib>

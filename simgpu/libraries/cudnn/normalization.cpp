@@ -1,56 +1,37 @@
 // The older interface of cuDNN as far as PyTorch's batch normalization uses it: tensor descriptors,
 // and the functions. How much reserve and workspace an engine wants is not documented; none is
 // assumed, which is what the plain spatial mode gives.
-#include <cstdlib>
 #include <cstring>
 
-#include "common/driver.h"
 #include "common/entry.h"
-#include "cudnn/descriptor.h"
-#include "cudnn/handle.h"
+#include "cudnn/older_interface.h"
 
 namespace {
 
-constexpr int kMaxDimensions = 8;
-
-struct TensorDescriptor {
-  int type;
-  int dimensions;
-  int sizes[kMaxDimensions];
-  int strides[kMaxDimensions];
-};
+using TensorDescriptor = simgpu::CudnnTensorDescriptor;
 
 int assume_size(std::size_t* size, const char* what) {
   if (!size) return simgpu::kCudnnBadParamNullPointer;
   *size = 0;
-  if (simgpu_assume) simgpu_assume(what, 1);
-  return simgpu::kCudnnSuccess;
-}
-
-int run(simgpu::CudnnHandle* handle, simgpu::LibraryKernel& kernel,
-        std::initializer_list<const void*> data) {
-  if (!handle) return simgpu::kCudnnBadParamNullPointer;
-  kernel.launch(handle->stream, data);
+  simgpu::assume(what);
   return simgpu::kCudnnSuccess;
 }
 
 }  // namespace
 
 ENTRY(cudnnCreateTensorDescriptor)(TensorDescriptor** descriptor) {
-  if (!descriptor) return simgpu::kCudnnBadParamNullPointer;
-  *descriptor = static_cast<TensorDescriptor*>(std::calloc(1, sizeof(TensorDescriptor)));
-  return *descriptor ? simgpu::kCudnnSuccess : simgpu::kCudnnAllocationFailed;
+  return simgpu::create_descriptor(descriptor);
 }
 
 ENTRY(cudnnDestroyTensorDescriptor)(TensorDescriptor* descriptor) {
-  std::free(descriptor);
-  return simgpu::kCudnnSuccess;
+  return simgpu::destroy_descriptor(descriptor);
 }
 
 ENTRY(cudnnSetTensorNdDescriptor)
 (TensorDescriptor* descriptor, int type, int dimensions, const int* sizes, const int* strides) {
   if (!descriptor || !sizes || !strides) return simgpu::kCudnnBadParamNullPointer;
-  if (dimensions < 1 || dimensions > kMaxDimensions) return simgpu::kCudnnNotSupported;
+  if (dimensions < 1 || dimensions > TensorDescriptor::kMaxDimensions)
+    return simgpu::kCudnnNotSupported;
   descriptor->type = type;
   descriptor->dimensions = dimensions;
   const std::size_t bytes = sizeof(int) * static_cast<std::size_t>(dimensions);
@@ -95,9 +76,9 @@ ENTRY(cudnnBatchNormalizationForwardTrainingEx)
  const void* saved_mean, const void* saved_variance, const void*, const void* workspace,
  std::size_t, const void* reserve, std::size_t) {
   static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardTrainingEx", 11);
-  return run(handle, kernel,
-             {x, z, y, scale, bias, running_mean, running_variance, saved_mean, saved_variance,
-              workspace, reserve});
+  return simgpu::run(handle, kernel,
+                     {x, z, y, scale, bias, running_mean, running_variance, saved_mean,
+                      saved_variance, workspace, reserve});
 }
 
 ENTRY(cudnnBatchNormalizationBackwardEx)
@@ -107,9 +88,9 @@ ENTRY(cudnnBatchNormalizationBackwardEx)
  const void* dscale, const void* dbias, double, const void* saved_mean, const void* saved_variance,
  const void*, const void* workspace, std::size_t, const void* reserve, std::size_t) {
   static simgpu::LibraryKernel kernel("cudnnBatchNormalizationBackwardEx", 13);
-  return run(handle, kernel,
-             {x, y, dy, dz, dx, scale, bias, dscale, dbias, saved_mean, saved_variance, workspace,
-              reserve});
+  return simgpu::run(handle, kernel,
+                     {x, y, dy, dz, dx, scale, bias, dscale, dbias, saved_mean, saved_variance,
+                      workspace, reserve});
 }
 
 ENTRY(cudnnBatchNormalizationForwardInference)
@@ -117,5 +98,5 @@ ENTRY(cudnnBatchNormalizationForwardInference)
  const void*, const void* y, const void*, const void* scale, const void* bias, const void* mean,
  const void* variance, double) {
   static simgpu::LibraryKernel kernel("cudnnBatchNormalizationForwardInference", 6);
-  return run(handle, kernel, {x, y, scale, bias, mean, variance});
+  return simgpu::run(handle, kernel, {x, y, scale, bias, mean, variance});
 }

@@ -1,4 +1,4 @@
-// cuSPARSE: nothing of it is simulated, and each entry point says so by its name. The real library
+// All of cuSPARSE but its handles, which says by name that it is not simulated. The real library
 // embeds a static CUDA runtime, which would fail on the simulated driver without saying why.
 #include "common/stubs.h"
 

@@ -202,6 +202,13 @@ def reading_values(checks):
     """What a training loop reads back does not stop it."""
     import torch
     x = torch.randn(100, device="cuda")
+    old = torch.full((4000,), 1 << 62).cuda()
+    address = old.data_ptr()
+    del old
+    drawn = torch.randint(0, 9, (4000,), device="cuda")
+    checks.equal("a block is used again", drawn.data_ptr(), address)
+    checks.equal("what was drawn hides what was there", int(drawn.max()), 0)
+    checks.equal("counts of it", torch.bincount(drawn).dim(), 1)
     checks.equal("nonzero of unknown values", x.nonzero().shape[1], 1)
     checks.equal("unique", x.unique().dim(), 1)
     checks.equal("sorted", x.sort().values.shape, x.shape)
