@@ -40,6 +40,24 @@ TEST_CASE("a gradient is known by who frees it, even if the optimizer allocates 
   CHECK(job.verdict(passing, moment).row() == "activations/backward");
 }
 
+TEST_CASE(
+    "the random states of cuDNN's dropout are a library's, what a layer makes beside them is not") {
+  Job job;
+  const std::vector<std::string> layer = {"LSTM.forward@/torch/nn/modules/rnn.py",
+                                          "Tagger.forward@train.py"};
+  const uint64_t states = job.alloc(
+      12976128,
+      {{"at::detail::empty_cuda()", "at::empty()", "at::native::_cudnn_init_dropout_state()",
+        "at::native::_cudnn_rnn()", "at::_ops::lstm_input::call()"},
+       layer});
+  const uint64_t reserve =
+      job.alloc(kHidden, {{"at::detail::empty_cuda()", "at::empty()", "at::native::_cudnn_rnn()",
+                           "at::_ops::lstm_input::call()"},
+                          layer});
+  CHECK(job.verdict(states).category == Category::workspace);
+  CHECK(job.verdict(reserve).category == Category::activations);
+}
+
 TEST_CASE("constructors under which torch.nn's modules are made make parameters too") {
   Job job;
   job.alloc(1 << 20, {{"at::_ops::empty_memory_format::call()"},
