@@ -292,8 +292,6 @@ TraceFile::TraceFile(const std::filesystem::path& path, const FrameResolverFacto
 
 TraceFile::~TraceFile() = default;
 
-// A kill leaves a cut tail and nothing worse. Anything worse is damage that came later, and numbers
-// from such a file would be wrong without looking wrong.
 // The writer's last words.
 void TraceFile::read_end() {
   const auto totals =
@@ -303,6 +301,8 @@ void TraceFile::read_end() {
   if (time != totals.end() && time->is_number_unsigned()) info_.end_ns = time->get<uint64_t>();
 }
 
+// A kill leaves a cut tail, and torn frames whose chunks are kept elsewhere. Anything worse is
+// damage that came later, and numbers from such a file would be wrong without looking wrong.
 void TraceFile::judge_damage(Damage damage) {
   const Integrity& found = info_.integrity;
   const bool cut = info_.finished && index_->end_totals.empty();
